@@ -1,0 +1,65 @@
+"""What a source gives: examples with labels, before any split."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+UNLABELED = -1
+
+
+class Kind(StrEnum):
+    """What one example is."""
+
+    IMAGE = "image"
+    VECTOR = "vector"
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Examples, their labels and the group each belongs to.
+
+    Attributes:
+        x: images (n, channels, height, width), uint8 or float32 in [-1, 1]; or vectors (n, features), float32.
+        y: int64 (n,), an index into the data set's `classes`, or -1 where the label is not known.
+        groups: int64 (n,) or None. Examples of one group (the digits of one photo) always stay on one side of a split.
+    """
+
+    x: np.ndarray
+    y: np.ndarray
+    groups: np.ndarray | None = None
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A named source with its training examples and, where the source has one, its own test set.
+
+    Attributes:
+        name: what the source calls itself.
+        kind: images or vectors.
+        classes: the label of each class index, as text.
+        train: the examples to split into labelled, unlabelled and validation.
+        test: the publisher's test set, or None: then the split carves one from `train`.
+        feature_names: for vectors that came from named columns.
+    """
+
+    name: str
+    kind: Kind
+    classes: tuple[str, ...]
+    train: Examples
+    test: Examples | None = None
+    feature_names: tuple[str, ...] | None = None
+
+    @property
+    def num_classes(self) -> int:
+        return len(self.classes)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of one example."""
+        return tuple(self.train.x.shape[1:])

@@ -1,0 +1,55 @@
+"""One base error and its family.
+
+Every message says what was expected, what came and what to try, in one sentence. The command line prints that
+sentence and exits with 2.
+"""
+
+
+class SynthsieveError(Exception):
+    """Base of every error a user can cause or cure."""
+
+
+class ConfigError(SynthsieveError):
+    """A setting is unknown, of the wrong type or out of range."""
+
+
+class DataError(SynthsieveError):
+    """A source, a file or an array does not hold what it should."""
+
+
+class DownloadError(DataError):
+    """A file could not be fetched whole, or its checksum is wrong."""
+
+
+class CheckpointError(SynthsieveError):
+    """A checkpoint is missing, truncated, foreign or of another configuration."""
+
+
+class SelectionError(SynthsieveError):
+    """The input of a selection is malformed, or nothing survives it."""
+
+
+class DivergedChainError(SynthsieveError):
+    """A Langevin chain left the finite numbers.
+
+    Attributes:
+        step: the step, counted from 1, after which the first non-finite value stood.
+    """
+
+    def __init__(self, step: int, message: str) -> None:
+        super().__init__(message)
+        self.step = step
+
+
+class NonFiniteLossError(SynthsieveError):
+    """A term of the objective is no longer a finite number.
+
+    Attributes:
+        step: the training step, counted from 1.
+        term: the name of the term.
+    """
+
+    def __init__(self, step: int, term: str, message: str) -> None:
+        super().__init__(message)
+        self.step = step
+        self.term = term
