@@ -1,0 +1,31 @@
+"""Labelled synthetic data that provably helps, from few labels and many unlabelled examples.
+
+The public names are imported on first use, so that `import synthsieve` stays quick and needs no torch.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+__version__ = "0.1.0"
+
+_PUBLIC = {
+    "select": "synthsieve.selection.door",
+    "Selection": "synthsieve.selection.door",
+    "CoresetSelector": "synthsieve.selection.estimator",
+    "estimate_memory": "synthsieve.selection.memory",
+    "SynthsieveError": "synthsieve.errors",
+}
+
+__all__ = ["__version__", *_PUBLIC]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PUBLIC:
+        raise AttributeError(f"module 'synthsieve' has no attribute {name!r}")
+    return getattr(import_module(_PUBLIC[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

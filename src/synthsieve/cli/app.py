@@ -1,0 +1,47 @@
+"""The command `synthsieve`: one verb, one file beside this one. Errors of ours become one sentence and exit code 2."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from synthsieve import __version__
+from synthsieve.errors import SynthsieveError
+
+app = typer.Typer(
+    name="synthsieve",
+    help="Few labels, many unlabelled examples: labelled synthetic data that provably helps.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+def _show_version(value: bool) -> None:
+    if value:
+        typer.echo(f"synthsieve {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: bool = typer.Option(False, "--version", callback=_show_version, is_eager=True, help="Print the version."),
+) -> None:
+    pass
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line; a `SynthsieveError` is printed as one sentence, exit code 2 (the trace with --debug)."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    try:
+        app(arguments)
+    except SynthsieveError as error:
+        if "--debug" in arguments:
+            raise
+        typer.echo(f"synthsieve: {error}", err=True)
+        raise SystemExit(2) from None
+    except KeyboardInterrupt:
+        typer.echo("synthsieve: interrupted; what was written is whole, and --resume goes on where a verb has it", err=True)
+        raise SystemExit(130) from None
