@@ -1,0 +1,126 @@
+"""The tilted prior: a standard normal reference, raised where the energy's class logits are high."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from synthsieve.model.energy import Energy
+from synthsieve.networks.mlp import MLP, InputGradient
+
+# Rows moved at a time by an ascent: their activations stay in a core's cache. See docs/decisions/0301.
+CHUNK_ROWS = 500
+
+
+def reference_log_prob(z: Tensor) -> Tensor:
+    """The reference's log-density, normalised. log p0(z) = log N(z; 0, I). (n, latent_dim) -> (n,)."""
+    return -0.5 * (z.square().sum(dim=1) + z.shape[1] * math.log(2 * math.pi))
+
+
+@dataclass(frozen=True)
+class TiltedPrior:
+    """p(z) and p(z given y), each known up to a constant.
+
+    Args:
+        energy: gives F(z) and f(z).
+    """
+
+    energy: Energy
+
+    def log_density(self, z: Tensor) -> Tensor:
+        """log p(z), up to a constant. f(z) + log p0(z). (n, latent_dim) -> (n,)."""
+        return self.energy.negative_free_energy(z) + reference_log_prob(z)
+
+    def conditional_log_density(self, z: Tensor, y: Tensor) -> Tensor:
+        """log p(z given y), up to a constant of each y. F(z)[y] + log p0(z). (n, latent_dim), (n,) -> (n,)."""
+        logits = self.energy.class_logits(z)
+        return logits.gather(1, y[:, None]).squeeze(1) + reference_log_prob(z)
+
+    def reference_sample(self, n: int, *, generator: torch.Generator) -> Tensor:
+        """Draws of the reference, where the energy's weights are. z ~ p0 = N(0, I). Returns (n, latent_dim).
+
+        They are drawn on the generator's device and then moved, so a CPU generator gives the same z everywhere.
+        """
+        weight = next(self.energy.parameters(), torch.empty(0))
+        z = torch.randn(n, self.energy.latent_dim, dtype=weight.dtype, device=generator.device, generator=generator)
+        return z.to(weight.device)
+
+    def unconditional(self) -> TiltedDensity:
+        """p(z) as the sampler wants it."""
+        return TiltedDensity(self)
+
+    def conditional(self, y: Tensor) -> TiltedDensity:
+        """p(z given y) as the sampler wants it: chain i targets class y[i]. y: (n,), int64, 0 to num_classes - 1."""
+        if y.ndim != 1 or y.dtype != torch.int64:
+            raise ValueError(f"y must be int64 of shape (n,), a class a chain; got {y.dtype} of shape {tuple(y.shape)}")
+        if len(y) and not (int(y.min()) >= 0 and int(y.max()) < self.energy.num_classes):
+            raise ValueError(f"y must lie in 0 to {self.energy.num_classes - 1}; got {int(y.min())} to {int(y.max())}")
+        return TiltedDensity(self, y)
+
+
+@dataclass(frozen=True)
+class TiltedDensity:
+    """A prior's log-density for the sampler: p(z), or p(z given y) when there is a y.
+
+    With an MLP energy the gradient is written by hand; with any other network it is autograd's.
+    """
+
+    prior: TiltedPrior
+    y: Tensor | None = None
+
+    def value(self, z: Tensor) -> Tensor:
+        """The log-density, differentiable. (n, latent_dim) -> (n,)."""
+        if self.y is None:
+            return self.prior.log_density(z)
+        return self.prior.conditional_log_density(z, self.y)
+
+    def value_and_gradient(self, z: Tensor) -> tuple[Tensor, Tensor]:
+        """The log-density and its gradient in z, without a graph. (n, latent_dim) -> (n,), (n, latent_dim)."""
+        if self._mlp() is None:
+            with torch.enable_grad():
+                leaf = z.detach().requires_grad_()
+                value = self.value(leaf)
+                (gradient,) = torch.autograd.grad(value.sum(), leaf)
+            return value.detach(), gradient
+        with torch.no_grad():
+            moved = z.detach().clone()
+            self.ascent(moved)(moved, 1.0)
+            return self.value(z), moved.sub_(z)
+
+    def ascent(self, z: Tensor) -> Callable[[Tensor, float], None]:
+        """A function that climbs in place: z <- z + step_size grad log p(z). Its buffers fit z, (n, latent_dim).
+
+        grad log p(z) = sum_y p(y given z) grad F(z)[y] - z; grad log p(z given y) = grad F(z)[y] - z.
+        """
+        network = self._mlp()
+        if network is None:
+            return self._autograd_ascent
+        gradient = InputGradient(network, min(len(z), CHUNK_ROWS), z)
+        chosen = None if self.y is None else gradient.weights[-1][self.y]  # (n, width): the row of W that makes F[y]
+
+        def climb(z: Tensor, step_size: float) -> None:
+            for start in range(0, len(z), CHUNK_ROWS):
+                rows = z[start : start + CHUNK_ROWS]
+                keep = 1 - step_size  # the reference pulls by -z
+                if chosen is None:
+                    probabilities = gradient.outputs(rows).softmax(dim=1)
+                    gradient.pull_back_outputs_(probabilities, rows, keep=keep, scale=step_size)
+                elif len(network.sizes) == 2:
+                    rows.mul_(keep).add_(chosen[start : start + CHUNK_ROWS], alpha=step_size)
+                else:
+                    gradient.last_hidden(rows)
+                    gradient.pull_back_hidden_(chosen[start : start + CHUNK_ROWS], rows, keep=keep, scale=step_size)
+
+        return climb
+
+    def _autograd_ascent(self, z: Tensor, step_size: float) -> None:
+        z.add_(self.value_and_gradient(z)[1], alpha=step_size)
+
+    def _mlp(self) -> MLP | None:
+        # The exact class: a subclass may have another forward than the one written out by hand.
+        network = self.prior.energy.network
+        return network if type(network) is MLP else None

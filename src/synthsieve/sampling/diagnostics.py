@@ -1,0 +1,73 @@
+"""What a finished run of chains says about itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Diagnostics:
+    """Measurements of a run, averaged over its chains.
+
+    The unadjusted sampler accepts every move, so there is no acceptance rate to watch. `drift_ratio` stands in for
+    it: how much longer the moves are than their noise alone.
+
+    Attributes:
+        log_density: mean log p (up to the density's constant) at the start and after each step. (num_steps + 1,),
+            float64, on the CPU.
+        squared_displacement: mean of (z' - z)^2 over chains and coordinates, at each step. (num_steps,), float64.
+        noise_displacement: what the noise alone gives, 2 T s.
+    """
+
+    log_density: Tensor
+    squared_displacement: Tensor
+    noise_displacement: float
+
+    @property
+    def drift_ratio(self) -> Tensor:
+        """Squared displacement over its noise part, at each step: mean (z' - z)^2 / (2 T s). (num_steps,).
+
+        1 + s mean(grad^2) / (2 T) on average: near 1 when noise leads and the step is small; 1 / (1 - s/2) for a
+        settled chain on N(0, I); far above 1 when the gradient drags the chain (not settled, or s too large).
+        Infinite at T = 0.
+        """
+        return self.squared_displacement / torch.tensor(self.noise_displacement, dtype=torch.float64)
+
+    @property
+    def final_log_density(self) -> float:
+        """Mean log-density where the chains ended."""
+        return float(self.log_density[-1])
+
+    @property
+    def late_climb(self) -> float:
+        """Change of the mean log-density over the last quarter of the steps. About 0 for a settled chain."""
+        return float(self.log_density[-1] - self.log_density[-1 - max(1, len(self.squared_displacement) // 4)])
+
+
+class Recorder:
+    """Gathers a run's `Diagnostics` step by step."""
+
+    def __init__(self) -> None:
+        self._log_density: list[Tensor] = []
+        self._squared_displacement: list[Tensor] = []
+
+    def start(self, log_density: Tensor) -> None:
+        """Note the log-density of each chain where it starts. (n,)."""
+        self._log_density.append(log_density.detach().double().mean())
+
+    def moved(self, before: Tensor, after: Tensor, log_density: Tensor) -> None:
+        """Note one step: positions before and after, (n, d), and the log-density after, (n,)."""
+        self._squared_displacement.append((after.detach() - before.detach()).double().square().mean())
+        self._log_density.append(log_density.detach().double().mean())
+
+    def finish(self, noise_displacement: float) -> Diagnostics:
+        """The measurements of the whole run."""
+        empty = torch.empty(0, dtype=torch.float64)
+        return Diagnostics(
+            log_density=torch.stack(self._log_density).cpu(),
+            squared_displacement=torch.stack(self._squared_displacement).cpu() if self._squared_displacement else empty,
+            noise_displacement=noise_displacement,
+        )

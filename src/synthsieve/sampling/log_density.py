@@ -1,0 +1,62 @@
+"""What the samplers know of a model: a log-density and its gradient, nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import torch
+from torch import Tensor
+
+Ascent = Callable[[Tensor, float], None]
+"""Climbs in place: z <- z + step_size grad log p(z)."""
+
+
+class LogDensity(Protocol):
+    """log p(z), up to a constant, and its gradient in z."""
+
+    def value(self, z: Tensor) -> Tensor:
+        """The log-density, differentiable twice in z and in whatever parameters it has. (n, d) -> (n,)."""
+
+    def value_and_gradient(self, z: Tensor) -> tuple[Tensor, Tensor]:
+        """The log-density and its gradient in z, without a graph. (n, d) -> (n,), (n, d)."""
+
+
+@runtime_checkable
+class PreparedLogDensity(LogDensity, Protocol):
+    """A log-density that can lay out its buffers once and then climb in place, many times."""
+
+    def ascent(self, z: Tensor) -> Ascent:
+        """A function that adds step_size grad log p to tensors of z's shape, dtype and device, in place."""
+
+
+@dataclass(frozen=True)
+class AutogradLogDensity:
+    """A plain function z -> log p(z), (n, d) -> (n,), made a `LogDensity` by autograd.
+
+    Row i of the value may depend on row i of z only.
+    """
+
+    function: Callable[[Tensor], Tensor]
+
+    def value(self, z: Tensor) -> Tensor:
+        return self.function(z)
+
+    def value_and_gradient(self, z: Tensor) -> tuple[Tensor, Tensor]:
+        with torch.enable_grad():
+            leaf = z.detach().requires_grad_()
+            value = self.function(leaf)
+            (gradient,) = torch.autograd.grad(value.sum(), leaf)
+        return value.detach(), gradient
+
+
+def ascent_of(log_density: LogDensity, z: Tensor) -> Ascent:
+    """The log-density's own in-place ascent where it has one, else one made of its gradient."""
+    if isinstance(log_density, PreparedLogDensity):
+        return log_density.ascent(z)
+
+    def climb(z: Tensor, step_size: float) -> None:
+        z.add_(log_density.value_and_gradient(z)[1], alpha=step_size)
+
+    return climb
