@@ -46,6 +46,7 @@ class Dataset:
         train: the examples to split into labelled, unlabelled and validation.
         test: the publisher's test set, or None: then the split carves one from `train`.
         feature_names: for vectors that came from named columns.
+        notes: sentences worth telling the user (how floats were scaled, which files were passed over).
     """
 
     name: str
@@ -54,6 +55,7 @@ class Dataset:
     train: Examples
     test: Examples | None = None
     feature_names: tuple[str, ...] | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def num_classes(self) -> int:

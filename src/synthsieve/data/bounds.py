@@ -1,0 +1,26 @@
+"""A header may claim any size; nothing is allocated before the claim is held against the size of the file."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+from synthsieve.errors import DataError
+
+# Deflate cannot expand a byte to more than 1032 (zlib's technical details); a header that claims more is a lie.
+MOST_EXPANSION = 1032
+SLACK = 4096
+
+
+def check_claim(path: Path, shape: Sequence[int], item_size: int, *, what: str, compressed: bool = True) -> int:
+    """The bytes that `shape` of `item_size` needs, if a file of this size can hold them at all."""
+    claimed = math.prod(shape) * item_size
+    size = path.stat().st_size
+    most = size * MOST_EXPANSION + SLACK if compressed else size
+    if claimed > most or any(side < 0 for side in shape):
+        raise DataError(
+            f"{path}: {what} claims shape {tuple(shape)}, {claimed:,} bytes, but the file has only {size:,}:"
+            " it is damaged or cut short, fetch it again"
+        )
+    return claimed

@@ -1,0 +1,106 @@
+"""What every data set must satisfy before any training, whichever source it came from."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from synthsieve.data.dataset import UNLABELED, Dataset, Examples, Kind
+from synthsieve.data.labels import listed
+from synthsieve.errors import DataError
+
+CHECK_ROWS = 4096
+
+
+def check_dataset(dataset: Dataset) -> None:
+    """Raise a `DataError` that names the first thing wrong with `dataset`."""
+    check_examples(dataset.train, dataset.kind, dataset.num_classes, origin=f"{dataset.name}, training examples")
+    if dataset.kind is Kind.IMAGE:
+        _check_image_size(dataset)
+    _check_classes(dataset)
+    if dataset.test is not None:
+        _check_test(dataset, dataset.test)
+
+
+def check_examples(examples: Examples, kind: Kind, num_classes: int, *, origin: str) -> None:
+    """Shapes, dtypes, ranges and lengths of one set of examples."""
+    x, y, groups = examples.x, examples.y, examples.groups
+    if len(x) == 0:
+        raise DataError(f"{origin}: at least one row is needed, but none came")
+    if len(x) != len(y):
+        raise DataError(f"{origin}: every example needs one label, but {len(x)} examples came with {len(y)} labels")
+    if kind is Kind.IMAGE and (x.ndim != 4 or x.dtype not in (np.uint8, np.float32)):
+        raise DataError(
+            f"{origin}: images must be uint8 or float32 (n, channels, height, width), but came as {x.dtype} {x.shape}"
+        )
+    if kind is Kind.VECTOR and (x.ndim != 2 or x.dtype != np.float32):
+        raise DataError(f"{origin}: vectors must be float32 (n, features), but came as {x.dtype} {x.shape}")
+    if 0 in x.shape:
+        raise DataError(f"{origin}: an example must hold at least one number, but came with shape {x.shape[1:]}")
+    if x.dtype == np.float32:
+        _check_floats(x, kind, origin)
+    if y.ndim != 1 or y.dtype != np.int64:
+        raise DataError(f"{origin}: labels must be int64 (n,), but came as {y.dtype} {y.shape}")
+    if y.min() < UNLABELED or y.max() >= num_classes:
+        raise DataError(
+            f"{origin}: labels must lie in 0..{num_classes - 1}, or be -1 for unlabelled, but {y.min()}..{y.max()} came"
+        )
+    if groups is not None and (groups.dtype != np.int64 or groups.shape != y.shape):
+        raise DataError(
+            f"{origin}: groups must be int64, one for each of {len(y)} rows, but came as {groups.dtype} {groups.shape}"
+        )
+
+
+def _check_floats(x: np.ndarray, kind: Kind, origin: str) -> None:
+    for start in range(0, len(x), CHECK_ROWS):
+        block = x[start : start + CHECK_ROWS]
+        finite = np.isfinite(block)
+        if not finite.all():
+            row = start + int(np.argwhere(~finite)[0][0])
+            raise DataError(
+                f"{origin}: every value must be finite, but row {row} holds NaN or infinity: fill or remove it"
+            )
+        if kind is Kind.IMAGE and np.abs(block).max() > 1:
+            raise DataError(
+                f"{origin}: float images must lie in [-1, 1], but {np.abs(block).max():g} came: rescale them"
+            )
+
+
+def _check_image_size(dataset: Dataset) -> None:
+    height, width = dataset.shape[1:]
+    if height % 4 or width % 4:
+        up = tuple(-(-side // 4) * 4 for side in (height, width))
+        raise DataError(
+            f"{dataset.name}: image height and width must be multiples of 4, but are {height}x{width}:"
+            f" pad or resize the images to {up[0]}x{up[1]}"
+        )
+
+
+def _check_classes(dataset: Dataset) -> None:
+    present = np.unique(dataset.train.y[dataset.train.y != UNLABELED])
+    if len(present) == 0:
+        raise DataError(f"{dataset.name}: some rows must be labelled, but none of {len(dataset.train)} is")
+    if dataset.num_classes < 2:
+        raise DataError(
+            f"{dataset.name}: at least two classes are needed, but only {listed(dataset.classes)} came:"
+            " add labelled examples of another class"
+        )
+    missing = [dataset.classes[i] for i in sorted(set(range(dataset.num_classes)) - set(present.tolist()))]
+    if missing:
+        raise DataError(
+            f"{dataset.name}: every class needs a labelled training example, but {listed(missing)} have none"
+        )
+
+
+def _check_test(dataset: Dataset, test: Examples) -> None:
+    origin = f"{dataset.name}, test examples"
+    check_examples(test, dataset.kind, dataset.num_classes, origin=origin)
+    if test.x.shape[1:] != dataset.shape or test.x.dtype != dataset.train.x.dtype:
+        raise DataError(
+            f"{origin}: must look like the training examples, {dataset.train.x.dtype} {dataset.shape},"
+            f" but are {test.x.dtype} {test.x.shape[1:]}"
+        )
+    if (test.y == UNLABELED).any():
+        raise DataError(
+            f"{origin}: every test label must be known, but {int((test.y == UNLABELED).sum())} are not:"
+            " remove those rows"
+        )

@@ -1,0 +1,111 @@
+"""The idx format of MNIST: two zero bytes, a type, the number of dimensions, each as a big-endian word, then the data.
+
+Plain or gzipped. Images and labels are two files whose names differ in one word.
+"""
+
+from __future__ import annotations
+
+import gzip
+import math
+import struct
+import zlib
+from pathlib import Path
+from typing import BinaryIO, cast
+
+import numpy as np
+
+from synthsieve.data.bounds import check_claim
+from synthsieve.data.dataset import Dataset, Examples
+from synthsieve.data.download import MNIST, obtain
+from synthsieve.data.features import read_features
+from synthsieve.data.labels import read_labels
+from synthsieve.data.sources import Request
+from synthsieve.errors import DataError
+
+DTYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
+MOST_DIMENSIONS = 4
+BLOCK = 1 << 20
+
+
+def load_mnist(request: Request) -> Dataset:
+    """MNIST, from `data_dir`, the cache or a mirror of its publisher."""
+    files = obtain(MNIST, data_dir=request.data_dir, progress=request.progress)
+    return _read_sets("mnist", (files[0], files[1]), (files[2], files[3]))
+
+
+def load_idx(request: Request) -> Dataset:
+    """An idx pair given by its images file; `t10k-` or `test-` beside `train-` is the test set."""
+    images = request.path
+    test = None
+    if images.name.startswith("train"):
+        for word in ("t10k", "test"):
+            test = test or _plain_or_gz(images.with_name(word + images.name.removeprefix("train")))
+    return _read_sets(
+        images.name.split(".")[0], (images, _labels_beside(images)), (test, _labels_beside(test)) if test else None
+    )
+
+
+def _read_sets(name: str, train: tuple[Path, Path], test: tuple[Path, Path] | None) -> Dataset:
+    features = read_features(read_idx(train[0]), origin=train[0].name)
+    labels = read_labels(read_idx(train[1]), origin=train[1].name)
+    own_test = None
+    if test is not None:
+        test_x = read_features(read_idx(test[0]), origin=test[0].name, value_range=features.value_range).x
+        own_test = Examples(test_x, read_labels(read_idx(test[1]), origin=test[1].name, classes=labels.classes).y)
+    return Dataset(name, features.kind, labels.classes, Examples(features.x, labels.y), own_test)
+
+
+def _labels_beside(images: Path) -> Path:
+    name = images.name.replace("images", "labels")
+    for dimensions in ("idx2", "idx3", "idx4"):
+        name = name.replace(dimensions, "idx1")
+    found = _plain_or_gz(images.with_name(name)) if name != images.name else None
+    if found is None:
+        raise DataError(
+            f"{images} is read as an idx images file, whose labels should lie beside it in {name.removesuffix('.gz')}"
+            " or the same with .gz, but neither is there: name the pair ...images-idx3-ubyte and ...labels-idx1-ubyte"
+        )
+    return found
+
+
+def _plain_or_gz(path: Path) -> Path | None:
+    plain = path.with_name(path.name.removesuffix(".gz"))
+    return next((p for p in (path, plain, plain.with_name(plain.name + ".gz")) if p.is_file()), None)
+
+
+def read_idx(path: Path) -> np.ndarray:
+    """The array of an idx file, in the machine's byte order; its claims are checked before anything is allocated."""
+    try:
+        with path.open("rb") as file:
+            compressed = file.read(2) == b"\x1f\x8b"
+        with cast(BinaryIO, gzip.open(path, "rb") if compressed else path.open("rb")) as stream:
+            return _read_stream(stream, path, compressed)
+    except (OSError, EOFError, zlib.error) as error:
+        raise DataError(f"{path} cannot be read ({error}): it may be cut short, fetch it again") from None
+
+
+def _read_stream(stream: BinaryIO, path: Path, compressed: bool) -> np.ndarray:
+    head = stream.read(4)
+    if len(head) < 4 or head[:2] != b"\0\0" or head[2] not in DTYPES or not 1 <= head[3] <= MOST_DIMENSIONS:
+        raise DataError(
+            f"{path} is of no known format: give an idx, .npz, .mat, .csv or .parquet file, or an image folder"
+        )
+    words = stream.read(4 * head[3])
+    if len(words) < 4 * head[3]:
+        raise DataError(f"{path} ends inside its header: fetch it again")
+    shape = struct.unpack(f">{head[3]}I", words)
+    dtype = np.dtype(DTYPES[head[2]])
+    claimed = check_claim(path, shape, dtype.itemsize, what="its header", compressed=compressed)
+    data = _read_at_most(stream, claimed + 1)
+    if len(data) != claimed:
+        more = "more" if len(data) > claimed else f"only {len(data):,}"
+        raise DataError(f"{path}: its header claims {claimed:,} bytes of data, but {more} came: fetch it again")
+    return np.frombuffer(data, dtype=dtype, count=math.prod(shape)).reshape(shape).astype(dtype.newbyteorder("="))
+
+
+def _read_at_most(stream: BinaryIO, most: int) -> bytearray:
+    """Up to `most` bytes, in blocks: memory grows with what is there, not with what a header claims."""
+    data = bytearray()
+    while len(data) < most and (block := stream.read(min(BLOCK, most - len(data)))):
+        data += block
+    return data

@@ -1,0 +1,81 @@
+"""Labels of any kind become class indices: 0, 1, 2, ... in sorted order, -1 where the label is not known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from synthsieve.data.dataset import UNLABELED
+from synthsieve.errors import DataError
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Class indices and the text of each class.
+
+    Attributes:
+        y: int64 (n,), indices into `classes`, or -1.
+        classes: the distinct labels as text, integers in numerical order, other text in its own.
+    """
+
+    y: np.ndarray
+    classes: tuple[str, ...]
+
+
+def read_labels(raw: np.ndarray, *, origin: str, classes: tuple[str, ...] | None = None) -> Labels:
+    """Class indices of `raw` (n,): integers with -1 for unlabelled, or text with "" for unlabelled.
+
+    With `classes` given (a test set), every label must be one of them. `origin` names the place in errors.
+    """
+    texts, known = _as_text(np.asarray(raw), origin)
+    if classes is None:
+        classes = tuple(sort_naturally({str(text) for text in np.unique(texts[known])}))
+    index = {text: i for i, text in enumerate(classes)}
+    distinct, inverse = np.unique(texts, return_inverse=True)
+    strangers = [str(text) for text in np.unique(texts[known]) if str(text) not in index]
+    if strangers:
+        raise DataError(
+            f"{origin}: labels must be among the training classes {listed(classes)}, but {listed(strangers)} came:"
+            " give every class at least one training example, or remove these rows"
+        )
+    of_distinct = np.array([index.get(str(text), UNLABELED) for text in distinct], dtype=np.int64)
+    y = of_distinct[inverse.reshape(-1)] if len(distinct) else np.zeros(0, dtype=np.int64)
+    return Labels(np.where(known, y, UNLABELED).astype(np.int64), classes)
+
+
+def _as_text(raw: np.ndarray, origin: str) -> tuple[np.ndarray, np.ndarray]:
+    """Labels as text (n,) and which of them are known (n,)."""
+    if raw.ndim == 2 and raw.shape[1] == 1:
+        raw = raw[:, 0]
+    if raw.ndim != 1:
+        raise DataError(f"{origin}: labels must have shape (n,), but came with shape {raw.shape}: pass one label a row")
+    if raw.dtype.kind == "b":
+        return raw.astype(np.int64).astype(str), np.ones(len(raw), dtype=bool)
+    if raw.dtype.kind in "iu":
+        if len(raw) and raw.min() < UNLABELED:
+            raise DataError(
+                f"{origin}: integer labels must be 0 or more, or -1 for unlabelled, but {raw.min()} came:"
+                " renumber the classes or store them as text"
+            )
+        return raw.astype(str), raw != UNLABELED
+    if raw.dtype.kind == "U":
+        return raw, raw != ""
+    raise DataError(
+        f"{origin}: labels must be integers or text, but came as {raw.dtype}: convert them, with -1 or an empty"
+        " text for unlabelled"
+    )
+
+
+def sort_naturally(texts: set[str]) -> list[str]:
+    """Sorted text; where every one is a whole number, sorted as numbers (9 before 10)."""
+    try:
+        return sorted(texts, key=lambda text: (int(text), text))
+    except ValueError:
+        return sorted(texts)
+
+
+def listed(items: tuple[str, ...] | list[str], most: int = 8) -> str:
+    """`a, b, c`, cut after `most` items."""
+    shown = ", ".join(repr(str(item)) for item in items[:most])
+    return shown if len(items) <= most else f"{shown}, ... ({len(items)} in all)"

@@ -1,0 +1,117 @@
+"""Numpy's own files: `.npz` with x and y (and optionally groups, x_test, y_test, range), and single `.npy` arrays.
+
+Pickled arrays are refused: reading one would run code from the file.
+"""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from difflib import get_close_matches
+from pathlib import Path
+
+import numpy as np
+
+from synthsieve.data.bounds import MOST_EXPANSION, SLACK
+from synthsieve.data.dataset import Dataset, Examples, Kind
+from synthsieve.data.features import Features, read_features
+from synthsieve.data.labels import read_labels
+from synthsieve.data.sources import Request
+from synthsieve.errors import DataError
+
+KNOWN = ("x", "y", "groups", "x_test", "y_test", "range")
+
+
+def load_npz(request: Request) -> Dataset:
+    """A data set from an `.npz`; y is integers (-1 = unlabelled) or text (empty = unlabelled)."""
+    path = request.path
+    arrays = read_npz(path)
+    for name in ("x", "y"):
+        if name not in arrays:
+            close = get_close_matches(name, [key.lower() for key in arrays], n=1, cutoff=0.1)
+            raise DataError(
+                f"{path} must hold an array {name!r}, but holds {', '.join(map(repr, arrays)) or 'none'}"
+                + (f": rename the one that is meant, perhaps {close[0]!r}" if close else "")
+            )
+    if ("x_test" in arrays) != ("y_test" in arrays):
+        raise DataError(f"{path}: x_test and y_test belong together, but only one of them came")
+    features = read_features(arrays["x"], origin=f"{path.name}, x", value_range=_value_range(arrays, path))
+    labels = read_labels(arrays["y"], origin=f"{path.name}, y")
+    groups = read_groups(arrays["groups"], len(labels.y), origin=f"{path.name}, groups") if "groups" in arrays else None
+    test = _read_test(arrays, path, features, labels.classes) if "x_test" in arrays else None
+    train = Examples(features.x, labels.y, groups)
+    return Dataset(path.stem, features.kind, labels.classes, train, test, notes=_notes(path, features))
+
+
+def _read_test(arrays: dict[str, np.ndarray], path: Path, train: Features, classes: tuple[str, ...]) -> Examples:
+    features = read_features(arrays["x_test"], origin=f"{path.name}, x_test", value_range=train.value_range)
+    if features.kind is not train.kind:
+        raise DataError(f"{path}: x_test must look like x, but one holds images and the other vectors")
+    return Examples(features.x, read_labels(arrays["y_test"], origin=f"{path.name}, y_test", classes=classes).y)
+
+
+def _value_range(arrays: dict[str, np.ndarray], path: Path) -> tuple[float, float] | None:
+    if "range" not in arrays:
+        return None
+    given = arrays["range"]
+    if given.shape != (2,) or given.dtype.kind not in "iuf" or not given[0] < given[1]:
+        raise DataError(f"{path}: range must be two numbers, low and high, but came as {given.tolist()}")
+    return float(given[0]), float(given[1])
+
+
+def _notes(path: Path, features: Features) -> tuple[str, ...]:
+    if features.kind is not Kind.IMAGE or features.value_range in (None, (-1.0, 1.0)):
+        return ()
+    low, high = features.value_range or (0.0, 0.0)
+    return (f"{path.name}: float images taken to span [{low:g}, {high:g}] and mapped to [-1, 1]",)
+
+
+def read_groups(raw: np.ndarray, rows: int, *, origin: str) -> np.ndarray:
+    """Groups int64 (n,), numbered by order of their integer or text names."""
+    if raw.shape != (rows,) or raw.dtype.kind not in "iuU":
+        raise DataError(
+            f"{origin}: must be integers or text, one for each of {rows} rows, but came as {raw.dtype} {raw.shape}"
+        )
+    return np.unique(raw, return_inverse=True)[1].reshape(-1).astype(np.int64)
+
+
+def read_npz(path: Path) -> dict[str, np.ndarray]:
+    """The known arrays of an `.npz`, each header checked against the archive before its array is read."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            for member in archive.infolist():
+                if member.file_size > member.compress_size * MOST_EXPANSION + SLACK:
+                    raise DataError(f"{path}: {member.filename!r} claims an impossible {member.file_size:,} bytes")
+                if member.filename.removesuffix(".npy") in KNOWN:
+                    _check_header(path, archive, member)
+        with np.load(path, allow_pickle=False) as held:
+            names = list(held)
+            return {name: held[name] if name in KNOWN else np.zeros(0) for name in names}
+    except DataError:
+        raise
+    except (zipfile.BadZipFile, zlib.error, ValueError, EOFError, OSError, NotImplementedError, RuntimeError) as error:
+        raise DataError(f"{path} cannot be read as .npz ({error}): it may be cut short, write it again") from None
+
+
+def _check_header(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> None:
+    with archive.open(member) as stream:
+        version = np.lib.format.read_magic(stream)
+        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, _, dtype = read(stream)
+        if dtype.hasobject:
+            raise DataError(
+                f"{path}: {member.filename!r} is a pickled array, which is refused: save plain numbers or text"
+            )
+        claimed = int(np.prod(shape, dtype=object)) * dtype.itemsize
+        if claimed + stream.tell() != member.file_size:
+            raise DataError(
+                f"{path}: {member.filename!r} claims shape {shape} but holds another number of bytes: write it again"
+            )
+
+
+def read_npy(path: Path) -> np.ndarray:
+    """One `.npy` array; mapped first, so that a header claiming more than the file holds fails before allocating."""
+    try:
+        return np.array(np.load(path, mmap_mode="r", allow_pickle=False))
+    except (ValueError, EOFError, OSError) as error:
+        raise DataError(f"{path} cannot be read as .npy ({error}): it may be cut short, write it again") from None

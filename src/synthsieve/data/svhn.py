@@ -1,0 +1,84 @@
+"""Street View House Numbers: the publisher's .mat files of 32x32 RGB digits, and any .mat in the same form.
+
+X is (height, width, channels, n) and y is (n, 1), with 10 standing for zero. `photo_id_train.npy` and
+`photo_id_test.npy` beside the files, where present, say which photo each digit was cut from.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from synthsieve.data.bounds import check_claim
+from synthsieve.data.dataset import Dataset, Examples, Kind
+from synthsieve.data.download import SVHN, obtain
+from synthsieve.data.features import read_features
+from synthsieve.data.labels import read_labels
+from synthsieve.data.npz import read_groups, read_npy
+from synthsieve.data.sources import Request
+from synthsieve.errors import DataError
+
+
+def load_svhn(request: Request) -> Dataset:
+    """SVHN, from `data_dir`, the cache or its publisher."""
+    train, test = obtain(SVHN, data_dir=request.data_dir, progress=request.progress)
+    return _read_pair("svhn", train, test)
+
+
+def load_mat(request: Request) -> Dataset:
+    """A .mat in SVHN's form; for a name with `train` in it, the file with `test` in its place is the test set."""
+    path = request.path
+    test = path.with_name(path.name.replace("train", "test"))
+    return _read_pair(path.stem, path, test if "train" in path.name and test.exists() else None)
+
+
+def _read_pair(name: str, train: Path, test: Path | None) -> Dataset:
+    images, digits, groups = read_mat(train)
+    labels = read_labels(digits, origin=train.name)
+    own_test = None
+    if test is not None:
+        test_images, test_digits, test_groups = read_mat(test)
+        test_labels = read_labels(test_digits, origin=test.name, classes=labels.classes)
+        own_test = Examples(test_images, test_labels.y, test_groups)
+    return Dataset(name, Kind.IMAGE, labels.classes, Examples(images, labels.y, groups), own_test)
+
+
+def read_mat(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """Images (n, channels, height, width), digits (n,) and photo ids (n,) or None."""
+    from scipy.io import loadmat, whosmat
+
+    try:
+        held = {name: (shape, kind) for name, shape, kind in whosmat(path)}
+        for name, (shape, _) in held.items():
+            check_claim(path, shape, 1, what=f"array {name!r}")
+        fits = {"X", "y"} <= held.keys() and held["X"][1] == "uint8"
+        found = loadmat(path, variable_names=["X", "y"]) if fits else {}
+    except DataError:
+        raise
+    except Exception as error:  # scipy raises a dozen kinds for a damaged file, bare ones among them
+        raise DataError(
+            f"{path} cannot be read as a .mat file ({_brief(error)}): it may be cut short, fetch it again"
+        ) from None
+    if not found:
+        came = ", ".join(f"{name} ({kind} {shape})" for name, (shape, kind) in held.items())
+        raise DataError(f"{path} must hold X (uint8) and y as SVHN's files do, but holds {came or 'nothing'}")
+    x, y = np.asarray(found["X"]), np.asarray(found["y"]).reshape(-1)
+    if x.ndim != 4:
+        raise DataError(f"{path}: X must be uint8 (height, width, channels, n), but came as {x.dtype} {x.shape}")
+    if y.dtype.kind not in "iuf" or not np.isin(y, np.arange(1, 11)).all():
+        raise DataError(f"{path}: labels must be digits 1 to 10, with 10 for zero, but others came")
+    if x.shape[3] != len(y):
+        raise DataError(f"{path}: every image needs one label, but {x.shape[3]} images came with {len(y)} labels")
+    images = read_features(np.ascontiguousarray(x.transpose(3, 2, 0, 1)), origin=path.name).x
+    return images, y.astype(np.int64) % 10, _photo_ids(path, len(y))
+
+
+def _photo_ids(path: Path, rows: int) -> np.ndarray | None:
+    """`photo_id_train.npy` beside `train_32x32.mat`, and so on."""
+    beside = path.with_name(f"photo_id_{path.stem.split('_')[0]}.npy")
+    return read_groups(read_npy(beside), rows, origin=beside.name) if beside.exists() else None
+
+
+def _brief(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
