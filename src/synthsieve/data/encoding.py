@@ -87,7 +87,7 @@ class VectorEncoding:
 
 
 def fit_encoding(dataset: Dataset, train_indices: np.ndarray) -> Encoding:
-    """The encoding of `dataset`, measured on the rows `train_indices` alone (labelled and unlabelled, never held out)."""
+    """The encoding of `dataset`, measured on the rows `train_indices` alone: labelled and unlabelled, none held out."""
     if dataset.kind is Kind.IMAGE:
         return ImageEncoding(dataset.shape)
     if len(train_indices) == 0:
@@ -98,7 +98,7 @@ def fit_encoding(dataset: Dataset, train_indices: np.ndarray) -> Encoding:
     return VectorEncoding(x.mean(axis=0, dtype=np.float64), scale)
 
 
-def encoding_from_json(value: dict[str, Any]) -> Encoding:
+def from_json(value: dict[str, Any]) -> Encoding:
     """The encoding that `to_json` described."""
     try:
         return _READERS[Kind(value["kind"])](value)
