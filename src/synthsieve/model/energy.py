@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from synthsieve.networks.mlp import MLP, Activation
+from synthsieve.networks.activation import Activation
+from synthsieve.networks.mlp import MLP
 
 
 class Energy(nn.Module):

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from synthsieve.model.energy import Energy
 from synthsieve.networks.mlp import MLP, InputGradient
 
 # Rows moved at a time by an ascent: their activations stay in a core's cache. See docs/decisions/0301.
-CHUNK_ROWS = 500
+CHUNK_ROWS = 1000
 
 
 def reference_log_prob(z: Tensor) -> Tensor:
@@ -88,39 +88,57 @@ class TiltedDensity:
             return value.detach(), gradient
         with torch.no_grad():
             moved = z.detach().clone()
-            self.ascent(moved)(moved, 1.0)
+            self.ascent(moved)(1.0)
             return self.value(z), moved.sub_(z)
 
-    def ascent(self, z: Tensor) -> Callable[[Tensor, float], None]:
-        """A function that climbs in place: z <- z + step_size grad log p(z). Its buffers fit z, (n, latent_dim).
+    def ascent(self, z: Tensor) -> Callable[[float], None]:
+        """A function that climbs: called with step_size, z <- z + step_size grad log p(z), in place. z: (n, latent_dim).
 
         grad log p(z) = sum_y p(y given z) grad F(z)[y] - z; grad log p(z given y) = grad F(z)[y] - z.
         """
         network = self._mlp()
         if network is None:
-            return self._autograd_ascent
-        gradient = InputGradient(network, min(len(z), CHUNK_ROWS), z)
-        chosen = None if self.y is None else gradient.weights[-1][self.y]  # (n, width): the row of W that makes F[y]
+            return lambda step_size: _add_gradient_(z, self, step_size)
+        labels = [None] * math.ceil(len(z) / CHUNK_ROWS) if self.y is None else self.y.split(CHUNK_ROWS)
+        buffers = {rows: InputGradient(network, rows, z) for rows in {len(chunk) for chunk in z.split(CHUNK_ROWS)}}
+        climbs = [_climb(buffers[len(chunk)], chunk, y) for chunk, y in zip(z.split(CHUNK_ROWS), labels, strict=True)]
 
-        def climb(z: Tensor, step_size: float) -> None:
-            for start in range(0, len(z), CHUNK_ROWS):
-                rows = z[start : start + CHUNK_ROWS]
-                keep = 1 - step_size  # the reference pulls by -z
-                if chosen is None:
-                    probabilities = gradient.outputs(rows).softmax(dim=1)
-                    gradient.pull_back_outputs_(probabilities, rows, keep=keep, scale=step_size)
-                elif len(network.sizes) == 2:
-                    rows.mul_(keep).add_(chosen[start : start + CHUNK_ROWS], alpha=step_size)
-                else:
-                    gradient.last_hidden(rows)
-                    gradient.pull_back_hidden_(chosen[start : start + CHUNK_ROWS], rows, keep=keep, scale=step_size)
+        def climb(step_size: float) -> None:
+            for climb_chunk in climbs:
+                climb_chunk(step_size)
 
         return climb
-
-    def _autograd_ascent(self, z: Tensor, step_size: float) -> None:
-        z.add_(self.value_and_gradient(z)[1], alpha=step_size)
 
     def _mlp(self) -> MLP | None:
         # The exact class: a subclass may have another forward than the one written out by hand.
         network = self.prior.energy.network
         return network if type(network) is MLP else None
+
+
+def _climb(network: InputGradient, z: Tensor, y: Tensor | None) -> Callable[[float], None]:
+    """The ascent of a few rows. The reference pulls by -z, so each step keeps 1 - step_size of z."""
+    if y is None:
+        probabilities = z.new_empty(len(z), len(network.weights[-1]))  # (n, num_classes)
+
+        def climb_free_energy(step_size: float) -> None:
+            torch.softmax(network.outputs(z), dim=1, out=probabilities)
+            network.pull_back_outputs_(probabilities, z, keep=1 - step_size, scale=step_size)
+
+        return climb_free_energy
+
+    if len(network.weights) == 1:
+        one_hot = nn.functional.one_hot(y, len(network.weights[0])).to(z.dtype)
+        return lambda step_size: network.pull_back_outputs_(one_hot, z, keep=1 - step_size, scale=step_size)
+
+    # F(z)[y] needs no product with the last layer: its gradient there is the row y of the weights.
+    rows = network.weights[-1][y]  # (n, width)
+
+    def climb_class(step_size: float) -> None:
+        network.last_hidden(z)
+        network.pull_back_hidden_(rows, z, keep=1 - step_size, scale=step_size)
+
+    return climb_class
+
+
+def _add_gradient_(z: Tensor, density: TiltedDensity, step_size: float) -> None:
+    z.add_(density.value_and_gradient(z)[1], alpha=step_size)

@@ -1,0 +1,264 @@
+"""Typed settings from TOML files and `--set a.b=c`; unknown keys are refused with the nearest valid name.
+
+A run is described by one `Settings`. Presets are TOML files in `presets/`; a user's file and `--set` go on top.
+"""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from synthsieve.errors import ConfigError
+
+
+class NetworkKind(StrEnum):
+    """Which encoder and generator are built; `auto` takes `strided` for images and `mlp` for vectors."""
+
+    AUTO = "auto"
+    MLP = "mlp"
+    STRIDED = "strided"
+    WIDE_RESNET = "wide-resnet"
+    DCGAN = "dcgan"
+
+
+class Norm(StrEnum):
+    """The normalisation inside a convolutional network."""
+
+    GROUP = "group"
+    BATCH = "batch"
+
+
+class Activation(StrEnum):
+    """The nonlinearity of the energy."""
+
+    GELU = "gelu"
+    SILU = "silu"
+    LEAKY_RELU = "leaky-relu"
+
+
+class View(StrEnum):
+    """How the label tower looks at an image: as it is, with its contrast evened out, or grey and evened out."""
+
+    PLAIN = "plain"
+    CONTRAST = "contrast"
+    GREY_CONTRAST = "grey-contrast"
+
+
+class Classify(StrEnum):
+    """Which z of q(z given x) is classified: its mean, or one draw."""
+
+    MEAN = "mean"
+    DRAW = "draw"
+
+
+class ChainStart(StrEnum):
+    """Where the training chains start: at q(z given x) (Algorithm 1), or at the reference p0."""
+
+    POSTERIOR = "posterior"
+    REFERENCE = "reference"
+
+
+class Schedule(StrEnum):
+    """How learning rates move over a run: constant, or down a cosine to a twentieth; both after a linear warm-up."""
+
+    CONSTANT = "constant"
+    COSINE = "cosine"
+
+
+class Objective(StrEnum):
+    """`joint` is Algorithm 1; `supervised` is its twin: the same encoder and energy, the labelled pairs alone."""
+
+    JOINT = "joint"
+    SUPERVISED = "supervised"
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class DataSettings(_Section):
+    """Which labels are given, and what is kept aside."""
+
+    labels: int | None = Field(50, ge=1, description="labelled examples, balanced over classes; none = all there are")
+    validation_fraction: float = Field(0.1, gt=0, lt=1)
+    test_fraction: float = Field(0.2, gt=0, lt=1, description="carved from train where the source has no test set")
+
+
+class ModelSettings(_Section):
+    """Energy, encoder, generator."""
+
+    latent_dim: int = Field(32, ge=1)
+    label_latent_dim: int = Field(
+        0, ge=0, description="latents of the label tower; 0 = one tower for all (the paper's form)"
+    )
+    encoder: NetworkKind = NetworkKind.AUTO
+    encoder_width: int = Field(32, ge=1)
+    encoder_depth: int = Field(16, ge=1, description="hidden layers of an mlp; layers of a wide ResNet (6n + 4)")
+    label_width: int = Field(32, ge=1, description="width of the label tower")
+    view: View = Field(View.PLAIN, description="how the label tower (or the one tower) sees an image")
+    norm: Norm = Norm.GROUP
+    dropout: float = Field(0.0, ge=0, lt=1)
+    generator: NetworkKind = NetworkKind.AUTO
+    generator_width: int = Field(32, ge=1)
+    energy_width: int = Field(200, ge=1)
+    energy_layers: int = Field(3, ge=1, description="fully connected layers of F")
+    energy_activation: Activation = Activation.SILU
+    observation_noise: float = Field(0.3, gt=0, description="sigma of p(x given z)")
+    classify: Classify = Field(Classify.MEAN, description="z used for prediction")
+
+    @model_validator(mode="after")
+    def _towers_fit(self) -> ModelSettings:
+        if self.label_latent_dim >= self.latent_dim:
+            raise ValueError(f"label_latent_dim must be below latent_dim={self.latent_dim}, got {self.label_latent_dim}")
+        return self
+
+
+class SamplingSettings(_Section):
+    """Langevin: z' = z + s grad log p(z) + sqrt(2 T s) noise."""
+
+    num_steps: int = Field(60, ge=0)
+    step_size: float = Field(0.08, gt=0, lt=2, description="the predecessors' 0.4 is sqrt(2 s): s = 0.08")
+    temperature: float = Field(1.0, ge=0)
+    training_steps: int = Field(20, ge=0, description="steps of the training chains")
+    training_start: ChainStart = ChainStart.POSTERIOR
+
+
+class LearningSettings(_Section):
+    """Algorithm 1, steps 1 to 6."""
+
+    objective: Objective = Objective.JOINT
+    steps: int = Field(3000, ge=1)
+    batch_labeled: int = Field(100, ge=1)
+    batch_unlabeled: int = Field(100, ge=1)
+    cross_entropy_weight: float = Field(1.0, ge=0)
+    elbo_weight: float = Field(1.0, ge=0)
+    labeled_in_elbo: bool = Field(True, description="labelled x also enter the ELBO (Appendix B)")
+    train_on: Classify = Field(Classify.DRAW, description="which z of q(z given x) the cross-entropy sees")
+    mutual_information_weight: float = Field(0.0, ge=0, description="H(mean p) - mean H(p) on unlabelled z")
+    smoothness_weight: float = Field(
+        0.0, ge=0, description="p(y given x) must not turn within smoothness_radius of an unlabelled x"
+    )
+    smoothness_radius: float = Field(1.0, gt=0)
+    unlabeled_ramp: int = Field(500, ge=1, description="steps over which the two terms above come in")
+    label_tower_elbo_scale: float = Field(0.0, ge=0, le=1, description="share of the ELBO's gradient the tower feels")
+    label_kl_weight: float = Field(0.0, ge=0, description="KL(q || p0) of the label tower, beside the cross-entropy")
+    logit_penalty: float = Field(0.0, ge=0, description="L2 on class logits and on f: keeps energies near zero")
+    prior_learning_rate: float = Field(1e-4, gt=0)
+    elbo_learning_rate: float = Field(1e-3, gt=0)
+    label_learning_rate: float = Field(1e-3, gt=0)
+    schedule: Schedule = Schedule.COSINE
+    warmup: int = Field(100, ge=0)
+    weight_decay: float = Field(1e-4, ge=0)
+    clip_gradient: float | None = Field(None, gt=0, description="largest gradient norm of each of the three updates")
+    ema_decay: float = Field(0.999, ge=0, lt=1, description="of the weights used for prediction; 0 = the weights")
+    evaluate_every: int = Field(250, ge=1)
+    checkpoint_every: int = Field(250, ge=1)
+
+
+class Settings(_Section):
+    """Everything that decides a run, but for its data."""
+
+    seed: int = Field(0, ge=0)
+    data: DataSettings = DataSettings()
+    model: ModelSettings = ModelSettings()
+    sampling: SamplingSettings = SamplingSettings()
+    learning: LearningSettings = LearningSettings()
+
+
+def preset_names() -> list[str]:
+    """The presets that ship with the package."""
+    return sorted(path.name.removesuffix(".toml") for path in files("synthsieve").joinpath("presets").iterdir())
+
+
+def load_settings(
+    config: str | Path | None = None, overrides: Iterable[str] = (), base: Mapping[str, Any] | None = None
+) -> Settings:
+    """Settings from a preset's name or a TOML file, then each `a.b=c` of `overrides`, in that order.
+
+    `base` (a nested mapping) goes in between: what a verb's own options say.
+    """
+    values: dict[str, Any] = {} if config is None else _read(config)
+    _merge(values, base or {})
+    for override in overrides:
+        _merge(values, _parse_override(override))
+    return settings_from(values)
+
+
+def settings_from(values: Mapping[str, Any]) -> Settings:
+    """Check a nested mapping and turn it into `Settings`."""
+    _refuse_unknown(values, Settings)
+    try:
+        return Settings.model_validate(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"]) or "settings"
+        raise ConfigError(f"setting {where}: {first['msg'].lower()}, got {first['input']!r}") from None
+
+
+def _read(config: str | Path) -> dict[str, Any]:
+    path = Path(config)
+    if path.suffix == ".toml" or path.is_file():
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(f"cannot read the settings file {path}: {error}") from None
+    elif str(config) in preset_names():
+        text = files("synthsieve").joinpath("presets", f"{config}.toml").read_text(encoding="utf-8")
+    else:
+        raise ConfigError(f"no preset or TOML file named {str(config)!r}; the presets are: {', '.join(preset_names())}")
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{config} is not valid TOML: {error}") from None
+
+
+def _parse_override(override: str) -> dict[str, Any]:
+    """`learning.steps=10` -> {"learning": {"steps": 10}}; a value that is no TOML value is taken as text."""
+    name, equals, text = override.partition("=")
+    if not equals or not name.strip():
+        raise ConfigError(f"--set expects name=value, such as learning.steps=2000; got {override!r}")
+    try:
+        value: Any = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        value = None if text.strip() == "none" else text.strip()
+    for part in reversed(name.strip().split(".")):
+        value = {part: value}
+    return value
+
+
+def _merge(values: dict[str, Any], more: Mapping[str, Any]) -> None:
+    for name, value in more.items():
+        if isinstance(value, Mapping) and isinstance(values.get(name), dict):
+            _merge(values[name], value)
+        else:
+            values[name] = dict(value) if isinstance(value, Mapping) else value
+
+
+def _refuse_unknown(values: Mapping[str, Any], section: type[BaseModel], prefix: str = "") -> None:
+    for name, value in values.items():
+        if name not in section.model_fields:
+            known = [prefix + field for field in section.model_fields]
+            near = difflib.get_close_matches(prefix + name, known, n=1) or _anywhere(name)
+            hint = f"did you mean {near[0]}?" if near else f"known here: {', '.join(known)}"
+            raise ConfigError(f"no setting is named {prefix + name}; {hint}")
+        inner = section.model_fields[name].annotation
+        if isinstance(value, Mapping) and isinstance(inner, type) and issubclass(inner, BaseModel):
+            _refuse_unknown(value, inner, f"{prefix}{name}.")
+
+
+def _anywhere(name: str) -> list[str]:
+    """The nearest setting of any section."""
+    everywhere = {
+        field: f"{section}.{field}"
+        for section, info in Settings.model_fields.items()
+        if isinstance(info.annotation, type) and issubclass(info.annotation, BaseModel)
+        for field in info.annotation.model_fields
+    }
+    return [everywhere[near] for near in difflib.get_close_matches(name.split(".")[-1], everywhere, n=1)]

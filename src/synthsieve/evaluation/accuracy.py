@@ -1,0 +1,69 @@
+"""How often the classifier is right, with an interval."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from synthsieve.data.encoding import Encoding
+from synthsieve.model.classifier import GenerativeClassifier
+from synthsieve.randomness import torch_stream
+
+BATCH = 1000
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Figures of a classifier on labelled examples.
+
+    Attributes:
+        accuracy: share of examples whose most probable class is right.
+        cross_entropy: mean -log p(right class), nats.
+        per_class: accuracy within each class; NaN for a class without examples.
+        count: number of examples.
+    """
+
+    accuracy: float
+    cross_entropy: float
+    per_class: tuple[float, ...]
+    count: int
+
+    def interval(self) -> tuple[float, float]:
+        """Wilson's 95 % interval of the accuracy, over the choice of examples."""
+        z, n, p = 1.959964, self.count, self.accuracy
+        middle = (p + z * z / (2 * n)) / (1 + z * z / n)
+        half = z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
+        return max(0.0, middle - half), min(1.0, middle + half)
+
+    def as_row(self, prefix: str) -> dict[str, float]:
+        return {f"{prefix}_accuracy": self.accuracy, f"{prefix}_cross_entropy": self.cross_entropy}
+
+
+@torch.no_grad()
+def probabilities(model: GenerativeClassifier, encoding: Encoding, x: np.ndarray, *, seed: int = 0) -> np.ndarray:
+    """p(y given x) of each example: float64 (n, num_classes). `seed` matters only when q is sampled."""
+    model.eval()
+    generator = torch_stream(seed, "prediction")
+    parts = [
+        model.predict_proba(
+            torch.from_numpy(encoding.encode(x[start : start + BATCH])), draws=16, generator=generator
+        ).double()
+        for start in range(0, len(x), BATCH)
+    ]
+    return torch.cat(parts).numpy()
+
+
+def score_classifier(model: GenerativeClassifier, encoding: Encoding, x: np.ndarray, y: np.ndarray) -> Scores:
+    """The model's figures on x (n, *shape), as stored, and y (n,)."""
+    return score_probabilities(probabilities(model, encoding, x), y)
+
+
+def score_probabilities(p: np.ndarray, y: np.ndarray) -> Scores:
+    """The figures of predicted probabilities (n, num_classes) against y (n,)."""
+    right = p.argmax(axis=1) == y
+    per_class = [float(right[y == c].mean()) if (y == c).any() else math.nan for c in range(p.shape[1])]
+    chosen = p[np.arange(len(y)), y]
+    return Scores(float(right.mean()), float(-np.log(np.maximum(chosen, 1e-12)).mean()), tuple(per_class), len(y))

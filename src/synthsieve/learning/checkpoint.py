@@ -1,0 +1,132 @@
+"""A learner on disk: one safetensors file whose header carries JSON. It is written whole or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from synthsieve.errors import CheckpointError
+from synthsieve.files import written_atomically
+from synthsieve.learning.learner import Learner
+
+FORMAT = "synthsieve checkpoint 1"
+
+
+def save(path: Path, learner: Learner, notes: dict[str, Any]) -> None:
+    """Write all that a resumed run needs: weights, averages, optimisers, generators, step, and `notes` (JSON)."""
+    tensors = {
+        **_named("model", learner.model.state_dict()),
+        **_named("averaged", learner.averaged.state_dict()),
+        **_named("generator", {name: generator.get_state() for name, generator in learner.generators.items()}),
+    }
+    for name, optimiser in learner.optimisers.items():
+        for index, values in optimiser.state_dict()["state"].items():
+            tensors |= _named(f"optimiser/{name}/{index}", values)
+    _write(path, tensors, learner, notes)
+
+
+def save_weights(path: Path, learner: Learner, notes: dict[str, Any]) -> None:
+    """Write the averaged weights alone: what prediction and drawing need."""
+    _write(path, _named("averaged", learner.averaged.state_dict()), learner, notes)
+
+
+def load(path: Path, learner: Learner) -> dict[str, Any]:
+    """Put a checkpoint's state into `learner`, which must be of the same settings; returns the notes."""
+    header, tensors = _read(path)
+    _check_settings(path, header, learner)
+    learner.model.load_state_dict(_under("model", tensors))
+    learner.averaged.load_state_dict(_under("averaged", tensors))
+    for name, state in _under("generator", tensors).items():
+        learner.generators[name].set_state(state)
+    for name, optimiser in learner.optimisers.items():
+        stored: dict[int, dict[str, Tensor]] = {}
+        for key, value in _under(f"optimiser/{name}", tensors).items():
+            index, _, field = key.partition("/")
+            stored.setdefault(int(index), {})[field] = value
+        optimiser.load_state_dict({**optimiser.state_dict(), "state": stored})
+    learner.step = int(header["step"])
+    notes: dict[str, Any] = header["notes"]
+    return notes
+
+
+def load_weights(path: Path, learner: Learner) -> dict[str, Any]:
+    """Put the averaged weights of either kind of file into `learner.averaged`; returns the notes."""
+    header, tensors = _read(path)
+    _check_settings(path, header, learner)
+    learner.averaged.load_state_dict(_under("averaged", tensors))
+    learner.step = int(header["step"])
+    notes: dict[str, Any] = header["notes"]
+    return notes
+
+
+def _write(path: Path, tensors: dict[str, Tensor], learner: Learner, notes: dict[str, Any]) -> None:
+    header = {
+        "format": FORMAT,
+        "step": learner.step,
+        "settings": learner.settings.model_dump(mode="json"),
+        "shape": list(learner.model.shape),
+        "num_classes": learner.model.num_classes,
+        "sha256": _digest(tensors),
+        "notes": notes,
+    }
+    with written_atomically(path) as partial:
+        save_file(tensors, partial, metadata={"synthsieve": json.dumps(header, allow_nan=False)})
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    if not path.is_file():
+        raise CheckpointError(f"there is no checkpoint at {path}: fit first")
+    try:
+        with safe_open(path, framework="pt") as file:
+            header = json.loads((file.metadata() or {}).get("synthsieve", "null"))
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
+    except (SafetensorError, OSError, ValueError) as error:
+        raise CheckpointError(
+            f"{path} is not a whole checkpoint ({error}): use another checkpoint of the run, or fit again"
+        ) from None
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
+        raise CheckpointError(f"{path} is no checkpoint of this program (expected {FORMAT!r} in its header): fit again")
+    if header.get("sha256") != _digest(tensors):
+        raise CheckpointError(f"{path} is damaged: its numbers do not match their checksum; use another or fit again")
+    return header, tensors
+
+
+def _check_settings(path: Path, header: dict[str, Any], learner: Learner) -> None:
+    mine = {
+        "settings": learner.settings.model_dump(mode="json"),
+        "shape": list(learner.model.shape),
+        "num_classes": learner.model.num_classes,
+    }
+    for name, value in mine.items():
+        if header.get(name) != value:
+            raise CheckpointError(
+                f"{path} was written with another {name}: resume with the settings and data of the run it belongs to"
+            )
+
+
+def _named(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    # clone: safetensors refuses tensors that share memory, and channels-last weights must be laid out in order.
+    return {
+        f"{prefix}/{name}": value.detach().clone(memory_format=torch.contiguous_format)
+        for name, value in tensors.items()
+    }
+
+
+def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    start = f"{prefix}/"
+    return {name.removeprefix(start): value for name, value in tensors.items() if name.startswith(start)}
+
+
+def _digest(tensors: dict[str, Tensor]) -> str:
+    digest = hashlib.sha256()
+    for name in sorted(tensors):
+        digest.update(name.encode())
+        digest.update(tensors[name].contiguous().numpy().tobytes())
+    return digest.hexdigest()

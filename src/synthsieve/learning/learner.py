@@ -1,0 +1,126 @@
+"""All that a training step reads and changes: the networks, their optimisers, the generators, the step count."""
+
+from __future__ import annotations
+
+import copy
+import math
+from dataclasses import dataclass, field
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor, nn
+
+from synthsieve.config import LearningSettings, Schedule, Settings
+from synthsieve.errors import NonFiniteLossError
+from synthsieve.model.classifier import GenerativeClassifier
+from synthsieve.networks.layers import attach_generator
+from synthsieve.randomness import torch_stream
+
+STREAMS = ("posterior", "chains", "dropout", "smoothness")
+
+
+@dataclass
+class Learner:
+    """A model that learns.
+
+    Attributes:
+        settings: everything that decides the run.
+        model: the networks that are trained.
+        averaged: their exponential moving average, used for prediction.
+        optimisers: one for each update of Algorithm 1: `prior` (step 4), `elbo` (step 5), `labels` (steps 6 and 8).
+        generators: one for each name in `STREAMS`.
+        step: updates done so far.
+    """
+
+    settings: Settings
+    model: GenerativeClassifier
+    averaged: GenerativeClassifier
+    optimisers: dict[str, torch.optim.Optimizer]
+    generators: dict[str, torch.Generator]
+    step: int = 0
+    terms: dict[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def create(cls, settings: Settings, shape: tuple[int, ...], num_classes: int) -> Learner:
+        """A learner before its first step; the same settings give the same weights."""
+        model = GenerativeClassifier(
+            settings.model, shape, num_classes, generator=torch_stream(settings.seed, "initial weights")
+        )
+        averaged = copy.deepcopy(model).requires_grad_(False).eval()
+        generators = {name: torch_stream(settings.seed, name) for name in STREAMS}
+        attach_generator(model, generators["dropout"])
+        return cls(settings, model, averaged, _optimisers(model, settings.learning), generators)
+
+    def update(self, name: str, loss: Tensor, **terms: Tensor) -> None:
+        """One step of optimiser `name` down `loss`; `terms` are noted for the history.
+
+        A term that is not finite stops the run before any weight is touched.
+        """
+        for term, value in {name: loss, **terms}.items():
+            number = float(value.detach())
+            if not math.isfinite(number):
+                raise NonFiniteLossError(
+                    self.step + 1,
+                    term,
+                    f"the term {term!r} became {number} at step {self.step + 1}: lower learning.{_RATE[name]}, set "
+                    f"learning.clip_gradient, or raise learning.logit_penalty; the last good checkpoint is kept",
+                )
+            self.terms[term] = number
+        optimiser = self.optimisers[name]
+        for group in optimiser.param_groups:
+            group["lr"] = group["base_lr"] * rate_at(self.step, self.settings.learning)
+        optimiser.zero_grad(set_to_none=True)
+        loss.backward()
+        limit = self.settings.learning.clip_gradient
+        if limit is not None:
+            nn.utils.clip_grad_norm_([p for group in optimiser.param_groups for p in group["params"]], limit)
+        optimiser.step()
+
+    @torch.no_grad()
+    def average(self) -> None:
+        """Move the averaged weights toward the weights: slowly late, quickly in the first steps."""
+        decay = min(self.settings.learning.ema_decay, (1 + self.step) / (10 + self.step))
+        for mean, now in zip(_floats(self.averaged), _floats(self.model), strict=True):
+            mean.lerp_(now, 1 - decay)
+
+
+_RATE = {"prior": "prior_learning_rate", "elbo": "elbo_learning_rate", "labels": "label_learning_rate"}
+
+
+def rate_at(step: int, settings: LearningSettings) -> float:
+    """The learning rate's factor at `step`: up a line over `warmup` steps, then level, or down a cosine to 1/20."""
+    rise = min(1.0, (step + 1) / (settings.warmup + 1))
+    if settings.schedule is Schedule.CONSTANT:
+        return rise
+    done = max(0.0, step - settings.warmup) / max(1, settings.steps - settings.warmup)
+    return rise * (0.05 + 0.95 * 0.5 * (1 + math.cos(math.pi * min(1.0, done))))
+
+
+def ramp_at(step: int, settings: LearningSettings) -> float:
+    """The weight of the unlabelled terms at `step`: from 0 up a line over `unlabeled_ramp` steps."""
+    return min(1.0, step / settings.unlabeled_ramp)
+
+
+def _optimisers(model: GenerativeClassifier, settings: LearningSettings) -> dict[str, torch.optim.Optimizer]:
+    """One Adam for each update, each with state of its own (method, section 5).
+
+    Weight decay belongs to the labels' update alone: it is there that few examples meet many weights.
+    """
+    energy, encoder = list(model.energy.parameters()), list(model.encoder.parameters())
+    generator = list(model.generator.parameters())
+    return {
+        "prior": _adam(energy, settings.prior_learning_rate, 0.0),
+        "elbo": _adam([*encoder, *generator], settings.elbo_learning_rate, 0.0),
+        "labels": _adam([*energy, *encoder], settings.label_learning_rate, settings.weight_decay),
+    }
+
+
+def _adam(parameters: list[nn.Parameter], rate: float, decay: float) -> torch.optim.Optimizer:
+    optimiser = torch.optim.AdamW(parameters, lr=rate, weight_decay=decay, foreach=True)
+    for group in optimiser.param_groups:
+        group["base_lr"] = rate
+    return optimiser
+
+
+def _floats(module: nn.Module) -> Iterable[Tensor]:
+    return (value for value in module.state_dict().values() if value.dtype.is_floating_point)

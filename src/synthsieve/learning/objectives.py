@@ -1,0 +1,81 @@
+"""Each term of the objective, once. Every function returns a number to be maximised or minimised as its name says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from synthsieve.model.classifier import GenerativeClassifier
+from synthsieve.model.encoder import Posterior
+from synthsieve.model.energy import Energy
+
+
+def contrast(energy: Energy, z_posterior: Tensor, z_prior: Tensor) -> Tensor:
+    """What the prior's update raises: f where the data are, less f where the model's own draws are.
+
+    E_q f(z) - E_p f(z) (Algorithm 1, step 4). Both z (n, latent_dim), neither with a gradient of its own.
+    """
+    return energy.negative_free_energy(z_posterior).mean() - energy.negative_free_energy(z_prior).mean()
+
+
+def elbo(model: GenerativeClassifier, x: Tensor, q: Posterior, z_posterior: Tensor) -> Tensor:
+    """What the encoder's and generator's update raises: the ELBO of each x less the constant log Z, in nats.
+
+    E_q log p(x given z) - KL(q(z given x) || p0) + E_q f(z) (Algorithm 1, step 5). Returns (n,).
+    """
+    reconstruction = model.generator.log_prob(x, z_posterior)
+    return reconstruction - q.kl_to_reference().sum(dim=1) + model.energy.negative_free_energy(z_posterior)
+
+
+def cross_entropy(logits: Tensor, y: Tensor, weights: Tensor | None = None) -> Tensor:
+    """Mean of -log softmax(logits)[y], weighted where there are weights (Algorithm 1, steps 6 and 8)."""
+    each = torch.nn.functional.cross_entropy(logits, y, reduction="none")
+    return each.mean() if weights is None else (weights * each).mean()
+
+
+def mutual_information(logits: Tensor) -> Tensor:
+    """How much the predicted classes say about the examples: H(mean p) - mean H(p), in nats, at most log num_classes."""
+    log_p = logits.log_softmax(dim=1)
+    mean_p = log_p.exp().mean(dim=0)
+    marginal = -(mean_p * mean_p.clamp_min(1e-12).log()).sum()
+    conditional = -(log_p.exp() * log_p).sum(dim=1).mean()
+    return marginal - conditional
+
+
+def logit_size(logits: Tensor) -> Tensor:
+    """Mean square of the class logits and of f: what keeps energies from running away."""
+    return logits.square().mean() + logits.logsumexp(dim=1).square().mean()
+
+
+def divergence(log_p: Tensor, log_q: Tensor) -> Tensor:
+    """Mean KL(p || q) over rows of log-probabilities (n, num_classes), in nats."""
+    return (log_p.exp() * (log_p - log_q)).sum(dim=1).mean()
+
+
+def roughness(
+    classify: Callable[[Tensor], Tensor], x: Tensor, log_p: Tensor, *, radius: float, generator: torch.Generator
+) -> Tensor:
+    """How far the prediction turns within `radius` of x, in the direction in which it turns most.
+
+    KL(p(y given x) || p(y given x + r)), r = radius g / |g|, g = grad_d KL at a small random d
+    (virtual adversarial training, Miyato 2018, one power step). It needs no hand-made transformation of x.
+
+    Args:
+        classify: x (n, *shape) -> logits (n, num_classes), with the gradient the caller wants felt.
+        log_p: log p(y given x) (n, num_classes), held fixed.
+    """
+    probe = _of_length(torch.randn(x.shape, generator=generator).to(x), PROBE).requires_grad_()
+    turned = divergence(log_p, classify(x + probe).log_softmax(dim=1))
+    (uphill,) = torch.autograd.grad(turned, probe)
+    return divergence(log_p, classify(x + _of_length(uphill, radius)).log_softmax(dim=1))
+
+
+PROBE = 0.1  # length of the random probe: large enough for float32 differences, small against an image's own norm
+
+
+def _of_length(direction: Tensor, length: float) -> Tensor:
+    """Each example's direction (n, *shape), rescaled to a Euclidean norm of `length`."""
+    norms = direction.flatten(1).norm(dim=1).clamp_min(1e-12)
+    return direction * (length / norms).view(-1, *[1] * (direction.dim() - 1))

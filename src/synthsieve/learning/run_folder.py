@@ -1,0 +1,145 @@
+"""The folder of a run: what was asked, how the data were split, how learning went, and the weights.
+
+    OUT/run.json             source, settings, classes, encoding, versions
+    OUT/split.json           who is labelled, unlabelled, validation, test
+    OUT/history.csv, .jsonl  figures as learning went on
+    OUT/last.safetensors     all that `--resume` needs
+    OUT/best.safetensors     the averaged weights that did best on validation
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from synthsieve import __version__
+from synthsieve.config import Settings, settings_from
+from synthsieve.data.dataset import Dataset
+from synthsieve.data.encoding import Encoding, fit_encoding, from_json
+from synthsieve.data.splits import Split, make_split
+from synthsieve.data.sources import load
+from synthsieve.errors import CheckpointError, ConfigError
+from synthsieve.files import write_json
+from synthsieve.learning import checkpoint
+from synthsieve.learning.learner import Learner
+from synthsieve.model.classifier import GenerativeClassifier
+from synthsieve.progress import Progress
+
+FORMAT = "synthsieve run 1"
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a run's data come from, as the user said it."""
+
+    source: str
+    label: str | None = None
+    data_dir: str | None = None
+
+    def load(self, progress: Progress | None = None) -> Dataset:
+        """The data set."""
+        data_dir = None if self.data_dir is None else Path(self.data_dir)
+        return load(self.source, label=self.label, data_dir=data_dir, progress=progress)
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """A run's folder and what its `run.json` says.
+
+    Attributes:
+        path: the folder.
+        origin: where the data come from.
+        settings: everything that decides the run.
+        split: who is labelled, unlabelled, validation, test.
+        encoding: how examples become network input.
+    """
+
+    path: Path
+    origin: Origin
+    settings: Settings
+    split: Split
+    encoding: Encoding
+
+    @property
+    def last(self) -> Path:
+        return self.path / "last.safetensors"
+
+    @property
+    def best(self) -> Path:
+        return self.path / "best.safetensors"
+
+    @staticmethod
+    def exists(path: Path) -> bool:
+        return (path / "run.json").is_file()
+
+    @classmethod
+    def create(cls, path: Path, origin: Origin, settings: Settings, dataset: Dataset) -> RunFolder:
+        """Split the data and write `split.json` and `run.json`; a folder that holds a run is refused."""
+        if cls.exists(path):
+            raise ConfigError(f"{path} already holds a run: continue it with --resume, or choose another folder")
+        split = make_split(
+            dataset,
+            labels=settings.data.labels,
+            validation_fraction=settings.data.validation_fraction,
+            test_fraction=settings.data.test_fraction,
+            seed=settings.seed,
+        )
+        rows = [*split.labeled, *split.unlabeled]
+        run = cls(path, origin, settings, split, fit_encoding(dataset, rows))  # type: ignore[arg-type]
+        split.write(path / "split.json")
+        write_json(path / "run.json", run.to_json())
+        return run
+
+    @classmethod
+    def open(cls, path: Path) -> RunFolder:
+        """The run in `path`."""
+        if not cls.exists(path):
+            raise CheckpointError(f"{path} holds no run (no run.json): give the folder that `synthsieve fit` wrote")
+        try:
+            value = json.loads((path / "run.json").read_text(encoding="utf-8"))
+            if value.get("format") != FORMAT:
+                raise ValueError(f"its format is {value.get('format')!r}, not {FORMAT!r}")
+            origin = Origin(**value["origin"])
+            settings, encoding = settings_from(value["settings"]), from_json(value["encoding"])
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise CheckpointError(f"{path / 'run.json'} cannot be used ({error}): fit again") from None
+        return cls(path, origin, settings, Split.read(path / "split.json"), encoding)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "format": FORMAT,
+            "origin": self.origin.__dict__,
+            "settings": self.settings.model_dump(mode="json"),
+            "split_hash": self.split.hash,
+            "classes": list(self.split.classes),
+            "encoding": self.encoding.to_json(),
+            "versions": versions(),
+            "threads": torch.get_num_threads(),
+        }
+
+    def new_learner(self) -> Learner:
+        """A learner before its first step."""
+        return Learner.create(self.settings, self.encoding.shape, len(self.split.classes))
+
+    def model(self) -> GenerativeClassifier:
+        """The averaged weights that did best on validation, ready for prediction and drawing."""
+        learner = self.new_learner()
+        checkpoint.load_weights(self.best if self.best.is_file() else self.last, learner)
+        return learner.averaged
+
+
+def versions() -> dict[str, str]:
+    """Of this package, of Python and of the libraries whose numbers a result rests on."""
+    found = {"synthsieve": __version__, "python": platform.python_version()}
+    for name in ("torch", "numpy", "scipy", "scikit-learn", "numba", "pyarrow", "safetensors"):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "absent"
+    return found

@@ -1,0 +1,139 @@
+"""One training step: Algorithm 1, its steps by name and in order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from synthsieve.config import ChainStart, Classify, Objective
+from synthsieve.learning import objectives
+from synthsieve.learning.learner import Learner, ramp_at
+from synthsieve.model.encoder import GradientShare, Posterior
+from synthsieve.sampling import langevin
+
+LABELS_ONLY = GradientShare(label=1.0, style=0.0)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Step 1, the mini-batch: labelled pairs, and unlabelled x.
+
+    Attributes:
+        labeled_x: (n, *shape).
+        labeled_y: int64 (n,).
+        unlabeled_x: (m, *shape); empty where there is no unlabelled data, or where only labels are learned.
+    """
+
+    labeled_x: Tensor
+    labeled_y: Tensor
+    unlabeled_x: Tensor
+
+
+def take_step(learner: Learner, batch: Batch) -> None:
+    """Steps 2 to 6 of Algorithm 1; the supervised twin takes step 6 alone."""
+    learner.model.train()
+    if learner.settings.learning.objective is Objective.JOINT:
+        x = _elbo_examples(learner, batch)
+        q, z_posterior = sample_posterior(learner, x)  # step 3
+        z_prior = sample_prior(learner, z_posterior)  # step 2, whose chains start where step 3 ends
+        learn_prior(learner, z_posterior, z_prior)  # step 4
+        learn_inference_and_generator(learner, x, q, z_posterior)  # step 5
+    learn_labels(learner, batch)  # step 6
+    learner.step += 1
+    learner.average()
+
+
+def sample_prior(learner: Learner, z_posterior: Tensor) -> Tensor:
+    """Step 2: chains of short-run Langevin on p(z), started at q(z given x) or at p0. (n, latent_dim)."""
+    settings, prior = learner.settings.sampling, learner.model.prior
+    generator = learner.generators["chains"]
+    start = z_posterior.detach()
+    if settings.training_start is ChainStart.REFERENCE:
+        start = prior.reference_sample(len(start), generator=generator)
+    chains = langevin.LangevinSettings(
+        num_steps=settings.training_steps, step_size=settings.step_size, temperature=settings.temperature
+    )
+    return langevin.run(prior.unconditional(), start, settings=chains, generator=generator).z
+
+
+def sample_posterior(learner: Learner, x: Tensor) -> tuple[Posterior, Tensor]:
+    """Step 3: q(z given x) and one reparameterised draw of it for each x. (n, latent_dim)."""
+    felt = GradientShare(label=learner.settings.learning.label_tower_elbo_scale, style=1.0)
+    q = learner.model.posterior(x, felt)
+    return q, q.sample(generator=learner.generators["posterior"])
+
+
+def learn_prior(learner: Learner, z_posterior: Tensor, z_prior: Tensor) -> None:
+    """Step 4: f up where the data are, down where the chains went."""
+    contrast = objectives.contrast(learner.model.energy, z_posterior.detach(), z_prior)
+    loss = -learner.settings.learning.elbo_weight * contrast
+    penalty = learner.settings.learning.logit_penalty
+    if penalty:
+        loss = loss + penalty * objectives.logit_size(learner.model.energy.class_logits(z_prior))
+    learner.update("prior", loss, contrast=contrast)
+
+
+def learn_inference_and_generator(learner: Learner, x: Tensor, q: Posterior, z_posterior: Tensor) -> None:
+    """Step 5: the ELBO up, for the encoder and the generator, with F held fixed."""
+    elbo = objectives.elbo(learner.model, x, q, z_posterior).mean()
+    learner.update("elbo", -learner.settings.learning.elbo_weight * elbo)
+
+
+def learn_labels(learner: Learner, batch: Batch) -> None:
+    """Step 6: the labelled pairs' cross-entropy down, for F and the encoder; beside it what unlabelled x can teach."""
+    settings = learner.settings.learning
+    felt = LABELS_ONLY if settings.objective is Objective.JOINT else GradientShare()
+    q = learner.model.posterior(batch.labeled_x, felt)
+    z = q.mean if settings.train_on is Classify.MEAN else q.sample(generator=learner.generators["posterior"])
+    logits = learner.model.energy.class_logits(z)
+    cross_entropy = objectives.cross_entropy(logits, batch.labeled_y)
+    terms = {"cross_entropy": cross_entropy}
+    loss = settings.cross_entropy_weight * cross_entropy
+    if settings.label_kl_weight:
+        label_latents = learner.settings.model.label_latent_dim or learner.settings.model.latent_dim
+        kl = q.kl_to_reference()[:, :label_latents].sum(dim=1).mean()
+        terms["label_kl"] = kl
+        loss = loss + settings.label_kl_weight * kl
+    if settings.logit_penalty:
+        loss = loss + settings.logit_penalty * objectives.logit_size(logits)
+    if settings.objective is Objective.JOINT and len(batch.unlabeled_x):
+        loss = loss + ramp_at(learner.step, settings) * _unlabeled_terms(learner, batch.unlabeled_x, terms)
+    learner.update("labels", loss, **terms)
+
+
+def _unlabeled_terms(learner: Learner, x: Tensor, terms: dict[str, Tensor]) -> Tensor:
+    """Predictions on unlabelled x that differ between examples, are sure of each, and do not turn close by."""
+    settings = learner.settings.learning
+    loss = torch.zeros(())
+    if not settings.mutual_information_weight and not settings.smoothness_weight:
+        return loss
+    with torch.no_grad():
+        mean = learner.model.posterior(x).mean
+
+    def classify(x: Tensor) -> Tensor:
+        return learner.model.energy.class_logits(learner.model.encoder.with_style_of(x, mean))
+
+    with torch.set_grad_enabled(settings.mutual_information_weight > 0):
+        logits = classify(x)
+    if settings.mutual_information_weight:
+        terms["mutual_information"] = objectives.mutual_information(logits)
+        loss = loss - settings.mutual_information_weight * terms["mutual_information"]
+    if settings.smoothness_weight:
+        terms["roughness"] = objectives.roughness(
+            classify,
+            x,
+            logits.detach().log_softmax(dim=1),
+            radius=settings.smoothness_radius,
+            generator=learner.generators["smoothness"],
+        )
+        loss = loss + settings.smoothness_weight * terms["roughness"]
+    return loss
+
+
+def _elbo_examples(learner: Learner, batch: Batch) -> Tensor:
+    """The unlabelled x, and the labelled ones with them where the settings say so."""
+    if learner.settings.learning.labeled_in_elbo or not len(batch.unlabeled_x):
+        return torch.cat([batch.labeled_x, batch.unlabeled_x])
+    return batch.unlabeled_x

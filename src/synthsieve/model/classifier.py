@@ -1,0 +1,72 @@
+"""The generative classifier: y -> z -> x, with its inference x -> z -> y."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from synthsieve.config import Classify, ModelSettings
+from synthsieve.model.encoder import WHOLE, Encoder, GradientShare, Posterior
+from synthsieve.model.energy import Energy
+from synthsieve.model.generator import Generator
+from synthsieve.model.prior import TiltedPrior
+from synthsieve.networks.factory import make_generator
+from synthsieve.networks.mlp import Activation
+
+
+class GenerativeClassifier(nn.Module):
+    """Energy, encoder and generator under one roof.
+
+    Args:
+        settings: the sizes and kinds of the three.
+        shape: the shape of one x, as networks see it.
+        num_classes: how many y there are.
+        generator: draws the first weights.
+    """
+
+    def __init__(
+        self, settings: ModelSettings, shape: Sequence[int], num_classes: int, *, generator: torch.Generator
+    ) -> None:
+        super().__init__()
+        self.settings = settings
+        self.shape = tuple(shape)
+        self.num_classes = num_classes
+        self.energy = Energy.mlp(
+            settings.latent_dim,
+            num_classes,
+            hidden=[settings.energy_width] * (settings.energy_layers - 1),
+            activation=Activation(settings.energy_activation.value),
+            generator=generator,
+        )
+        self.encoder = Encoder(settings, shape, generator=generator)
+        network = make_generator(settings, shape, generator=generator)
+        self.generator = Generator(network, observation_noise=settings.observation_noise)
+
+    @property
+    def prior(self) -> TiltedPrior:
+        """p(z) and p(z given y)."""
+        return TiltedPrior(self.energy)
+
+    def posterior(self, x: Tensor, share: GradientShare = WHOLE) -> Posterior:
+        """q(z given x)."""
+        return self.encoder(x, share)
+
+    def predict_logits(self, x: Tensor) -> Tensor:
+        """F at the mean of q(z given x). (n, *shape) -> (n, num_classes)."""
+        return self.energy.class_logits(self.posterior(x).mean)
+
+    def predict_proba(self, x: Tensor, *, draws: int = 1, generator: torch.Generator | None = None) -> Tensor:
+        """p(y given x) = E_q(z given x) softmax F(z). (n, *shape) -> (n, num_classes).
+
+        The mean of q stands for all of it when the settings say `classify = "mean"`; else the average over `draws`.
+        """
+        if self.settings.classify is Classify.MEAN:
+            return self.predict_logits(x).softmax(dim=1)
+        if generator is None:
+            raise ValueError("classify = 'draw' needs a generator")
+        q = self.posterior(x)
+        return torch.stack(
+            [self.energy.class_probabilities(q.sample(generator=generator)) for _ in range(draws)]
+        ).mean(dim=0)

@@ -1,0 +1,113 @@
+"""Inference: q(z given x) = N(mean(x), diag scale(x)^2), from one tower or from two."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from synthsieve.config import ModelSettings, View
+from synthsieve.networks.factory import make_encoder
+
+LOG_SCALE_RANGE = (-6.0, 2.0)
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """A diagonal Gaussian over latents, one for each example.
+
+    Attributes:
+        mean: (n, latent_dim).
+        log_scale: (n, latent_dim), the log of the standard deviation.
+    """
+
+    mean: Tensor
+    log_scale: Tensor
+
+    def sample(self, *, generator: torch.Generator) -> Tensor:
+        """One draw for each example, differentiable in mean and scale. z = mean + scale noise. (n, latent_dim)."""
+        noise = torch.randn(self.mean.shape, generator=generator, dtype=self.mean.dtype).to(self.mean.device)
+        return self.mean + self.log_scale.exp() * noise
+
+    def kl_to_reference(self) -> Tensor:
+        """KL(q || p0) of each latent: (mean^2 + scale^2 - 1) / 2 - log scale. (n, latent_dim), nats."""
+        return 0.5 * (self.mean.square() + (2 * self.log_scale).exp() - 1) - self.log_scale
+
+
+@dataclass(frozen=True)
+class GradientShare:
+    """How much of a loss's gradient each tower feels, from 0 (the tower is not even differentiated) to 1."""
+
+    label: float = 1.0
+    style: float = 1.0
+
+
+WHOLE = GradientShare()
+
+
+class Encoder(nn.Module):
+    """q(z given x). With `label_latent_dim` > 0 there are two towers, and z = (label latents, style latents).
+
+    The label tower learns from the labels, the style tower from the ELBO; who feels which gradient is the caller's
+    choice, by `GradientShare`. With one tower it is the style tower that makes all of z, and it feels the larger share.
+    """
+
+    def __init__(self, settings: ModelSettings, shape: Sequence[int], *, generator: torch.Generator) -> None:
+        super().__init__()
+        self.label_latent_dim = settings.label_latent_dim
+        self.style_latent_dim = settings.latent_dim - settings.label_latent_dim
+        self.label_tower: nn.Module | None = None
+        if self.label_latent_dim:
+            self.label_tower = make_encoder(
+                settings,
+                shape,
+                2 * self.label_latent_dim,
+                width=settings.label_width,
+                view=settings.view,
+                generator=generator,
+            )
+        self.style_tower = make_encoder(
+            settings,
+            shape,
+            2 * self.style_latent_dim,
+            width=settings.encoder_width,
+            view=View.PLAIN if self.label_latent_dim else settings.view,
+            generator=generator,
+        )
+
+    def forward(self, x: Tensor, share: GradientShare = WHOLE) -> Posterior:
+        """q(z given x) for each x (n, *shape)."""
+        if self.label_tower is None:
+            return _posterior(_felt(self.style_tower, x, max(share.label, share.style)))
+        label = _posterior(_felt(self.label_tower, x, share.label))
+        style = _posterior(_felt(self.style_tower, x, share.style))
+        return Posterior(
+            torch.cat([label.mean, style.mean], dim=1), torch.cat([label.log_scale, style.log_scale], dim=1)
+        )
+
+    def with_style_of(self, x: Tensor, mean: Tensor) -> Tensor:
+        """The means of q with the label latents of x and the style latents of `mean`. (n, latent_dim).
+
+        It spares the style tower where only the label latents matter; with one tower all of z comes from x.
+        """
+        if self.label_tower is None:
+            return _posterior(self.style_tower(x)).mean
+        return torch.cat([_posterior(self.label_tower(x)).mean, mean[:, self.label_latent_dim :]], dim=1)
+
+
+def _felt(tower: nn.Module, x: Tensor, share: float) -> Tensor:
+    """The tower's output, with its gradient scaled by `share`; at 0 nothing is recorded."""
+    if share == 0:
+        with torch.no_grad():
+            return tower(x)
+    output: Tensor = tower(x)
+    return output if share == 1 else share * output + (1 - share) * output.detach()
+
+
+def _posterior(output: Tensor) -> Posterior:
+    mean, log_scale = output.chunk(2, dim=1)
+    low, high = LOG_SCALE_RANGE
+    # A soft clamp: hard ones have no gradient with which to come back.
+    return Posterior(mean, low + (high - low) * torch.sigmoid(log_scale - 1.0))
