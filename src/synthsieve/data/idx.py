@@ -9,6 +9,8 @@ import gzip
 import math
 import struct
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -19,6 +21,7 @@ from synthsieve.data.dataset import Dataset, Examples
 from synthsieve.data.download import MNIST, obtain
 from synthsieve.data.features import read_features
 from synthsieve.data.labels import read_labels
+from synthsieve.data.reasons import brief
 from synthsieve.data.sources import Request
 from synthsieve.errors import DataError
 
@@ -36,6 +39,8 @@ def load_mnist(request: Request) -> Dataset:
 def load_idx(request: Request) -> Dataset:
     """An idx pair given by its images file; `t10k-` or `test-` beside `train-` is the test set."""
     images = request.path
+    with _reading(images) as (stream, _):
+        _read_shape(stream, images)  # before any labels are looked for: it may be no idx file at all
     test = None
     if images.name.startswith("train"):
         for word in ("t10k", "test"):
@@ -75,16 +80,29 @@ def _plain_or_gz(path: Path) -> Path | None:
 
 def read_idx(path: Path) -> np.ndarray:
     """The array of an idx file, in the machine's byte order; its claims are checked before anything is allocated."""
+    with _reading(path) as (stream, compressed):
+        shape, dtype = _read_shape(stream, path)
+        claimed = check_claim(path, shape, dtype.itemsize, what="its header", compressed=compressed)
+        data = _read_at_most(stream, claimed + 1)
+    if len(data) != claimed:
+        more = "more" if len(data) > claimed else f"only {len(data):,}"
+        raise DataError(f"{path}: its header claims {claimed:,} bytes of data, but {more} came: fetch it again")
+    return np.frombuffer(data, dtype=dtype, count=math.prod(shape)).reshape(shape).astype(dtype.newbyteorder("="))
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[tuple[BinaryIO, bool]]:
+    """The content, unzipped where it is zipped, and whether it was."""
     try:
         with path.open("rb") as file:
             compressed = file.read(2) == b"\x1f\x8b"
         with cast(BinaryIO, gzip.open(path, "rb") if compressed else path.open("rb")) as stream:
-            return _read_stream(stream, path, compressed)
+            yield stream, compressed
     except (OSError, EOFError, zlib.error) as error:
-        raise DataError(f"{path} cannot be read ({error}): it may be cut short, fetch it again") from None
+        raise DataError(f"{path} cannot be read ({brief(error)}): it may be cut short, fetch it again") from None
 
 
-def _read_stream(stream: BinaryIO, path: Path, compressed: bool) -> np.ndarray:
+def _read_shape(stream: BinaryIO, path: Path) -> tuple[tuple[int, ...], np.dtype]:
     head = stream.read(4)
     if len(head) < 4 or head[:2] != b"\0\0" or head[2] not in DTYPES or not 1 <= head[3] <= MOST_DIMENSIONS:
         raise DataError(
@@ -93,14 +111,7 @@ def _read_stream(stream: BinaryIO, path: Path, compressed: bool) -> np.ndarray:
     words = stream.read(4 * head[3])
     if len(words) < 4 * head[3]:
         raise DataError(f"{path} ends inside its header: fetch it again")
-    shape = struct.unpack(f">{head[3]}I", words)
-    dtype = np.dtype(DTYPES[head[2]])
-    claimed = check_claim(path, shape, dtype.itemsize, what="its header", compressed=compressed)
-    data = _read_at_most(stream, claimed + 1)
-    if len(data) != claimed:
-        more = "more" if len(data) > claimed else f"only {len(data):,}"
-        raise DataError(f"{path}: its header claims {claimed:,} bytes of data, but {more} came: fetch it again")
-    return np.frombuffer(data, dtype=dtype, count=math.prod(shape)).reshape(shape).astype(dtype.newbyteorder("="))
+    return struct.unpack(f">{head[3]}I", words), np.dtype(DTYPES[head[2]])
 
 
 def _read_at_most(stream: BinaryIO, most: int) -> bytearray:

@@ -13,6 +13,7 @@ from PIL import Image, UnidentifiedImageError
 
 from synthsieve.data.dataset import UNLABELED, Dataset, Examples, Kind
 from synthsieve.data.labels import Labels, read_labels
+from synthsieve.data.reasons import brief
 from synthsieve.data.sources import Request
 from synthsieve.errors import DataError
 from synthsieve.progress import Progress
@@ -100,7 +101,9 @@ def _read_image(file: Path) -> np.ndarray:
     except (Image.DecompressionBombWarning, Image.DecompressionBombError):
         raise DataError(f"{file} claims more than {Image.MAX_IMAGE_PIXELS:,} pixels, which is refused") from None
     except (UnidentifiedImageError, OSError, SyntaxError, ValueError) as error:
-        raise DataError(f"{file} cannot be read as an image ({error}): it may be cut short, replace it") from None
+        raise DataError(
+            f"{file} cannot be read as an image ({brief(error)}): it may be cut short, replace it"
+        ) from None
     return pixels[None] if pixels.ndim == 2 else np.ascontiguousarray(pixels.transpose(2, 0, 1))
 
 

@@ -6,7 +6,6 @@ Pickled arrays are refused: reading one would run code from the file.
 from __future__ import annotations
 
 import zipfile
-import zlib
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from synthsieve.data.bounds import MOST_EXPANSION, SLACK
 from synthsieve.data.dataset import Dataset, Examples, Kind
 from synthsieve.data.features import Features, read_features
 from synthsieve.data.labels import read_labels
+from synthsieve.data.reasons import brief
 from synthsieve.data.sources import Request
 from synthsieve.errors import DataError
 
@@ -89,8 +89,10 @@ def read_npz(path: Path) -> dict[str, np.ndarray]:
             return {name: held[name] if name in KNOWN else np.zeros(0) for name in names}
     except DataError:
         raise
-    except (zipfile.BadZipFile, zlib.error, ValueError, EOFError, OSError, NotImplementedError, RuntimeError) as error:
-        raise DataError(f"{path} cannot be read as .npz ({error}): it may be cut short, write it again") from None
+    except Exception as error:  # a damaged header is parsed as Python text by numpy, and fails in as many ways
+        raise DataError(
+            f"{path} cannot be read as .npz ({brief(error)}): it may be cut short, write it again"
+        ) from None
 
 
 def _check_header(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> None:
@@ -113,5 +115,7 @@ def read_npy(path: Path) -> np.ndarray:
     """One `.npy` array; mapped first, so that a header claiming more than the file holds fails before allocating."""
     try:
         return np.array(np.load(path, mmap_mode="r", allow_pickle=False))
-    except (ValueError, EOFError, OSError) as error:
-        raise DataError(f"{path} cannot be read as .npy ({error}): it may be cut short, write it again") from None
+    except Exception as error:  # as above
+        raise DataError(
+            f"{path} cannot be read as .npy ({brief(error)}): it may be cut short, write it again"
+        ) from None

@@ -16,6 +16,7 @@ from synthsieve.data.download import SVHN, obtain
 from synthsieve.data.features import read_features
 from synthsieve.data.labels import read_labels
 from synthsieve.data.npz import read_groups, read_npy
+from synthsieve.data.reasons import brief
 from synthsieve.data.sources import Request
 from synthsieve.errors import DataError
 
@@ -58,7 +59,7 @@ def read_mat(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
         raise
     except Exception as error:  # scipy raises a dozen kinds for a damaged file, bare ones among them
         raise DataError(
-            f"{path} cannot be read as a .mat file ({_brief(error)}): it may be cut short, fetch it again"
+            f"{path} cannot be read as a .mat file ({brief(error)}): it may be cut short, fetch it again"
         ) from None
     if not found:
         came = ", ".join(f"{name} ({kind} {shape})" for name, (shape, kind) in held.items())
@@ -78,7 +79,3 @@ def _photo_ids(path: Path, rows: int) -> np.ndarray | None:
     """`photo_id_train.npy` beside `train_32x32.mat`, and so on."""
     beside = path.with_name(f"photo_id_{path.stem.split('_')[0]}.npy")
     return read_groups(read_npy(beside), rows, origin=beside.name) if beside.exists() else None
-
-
-def _brief(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -14,6 +14,7 @@ import numpy as np
 
 from synthsieve.data.dataset import Dataset, Examples, Kind
 from synthsieve.data.labels import listed, read_labels
+from synthsieve.data.reasons import brief
 from synthsieve.data.sources import Request
 from synthsieve.errors import DataError
 
@@ -31,9 +32,11 @@ def load_csv(request: Request) -> Dataset:
     convert = csv.ConvertOptions(column_types={label: pa.string()}, strings_can_be_null=False)
     try:
         table = csv.read_csv(path, convert_options=convert)
-    except (pa.ArrowException, OSError) as error:
-        raise DataError(f"{path} cannot be read as CSV ({_brief(error)}): mend or write it again") from None
-    return _from_table(table, path, label)
+        table.validate(full=True)
+        names = list(table.column_names)
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{path} cannot be read as CSV ({brief(error)}): mend or write it again") from None
+    return _from_table(table, names, path, label)
 
 
 def load_parquet(request: Request) -> Dataset:
@@ -47,9 +50,11 @@ def load_parquet(request: Request) -> Dataset:
         # The file itself, opened here: given a path, pyarrow would read column values out of folder names.
         with path.open("rb") as stream:
             table = parquet.read_table(stream)
-    except (pa.ArrowException, OSError) as error:
-        raise DataError(f"{path} cannot be read as Parquet ({_brief(error)}): it may be cut short") from None
-    return _from_table(table, path, label)
+        table.validate(full=True)
+        names = list(table.column_names)
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{path} cannot be read as Parquet ({brief(error)}): it may be cut short") from None
+    return _from_table(table, names, path, label)
 
 
 def _need_label(request: Request) -> str:
@@ -58,8 +63,7 @@ def _need_label(request: Request) -> str:
     return request.label
 
 
-def _from_table(table: Any, path: Path, label: str) -> Dataset:
-    names = list(table.column_names)
+def _from_table(table: Any, names: list[str], path: Path, label: str) -> Dataset:
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
         raise DataError(f"{path}: every column needs a name of its own, but {listed(repeated)} came more than once")
@@ -116,7 +120,3 @@ def _label_texts(column: Any, name: str, path: Path) -> np.ndarray:
             " unlabelled, or give the class another name"
         )
     return np.array(texts, dtype=str)
-
-
-def _brief(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")

@@ -1,0 +1,75 @@
+"""Encodings: the ends of the range, exact round trips, and no figure measured on a held-out row."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from synthsieve.data.dataset import Dataset, Examples, Kind
+from synthsieve.data.encoding import ImageEncoding, VectorEncoding, fit_encoding, from_json
+from synthsieve.errors import DataError
+
+
+def test_every_pixel_value_survives_the_round_trip() -> None:
+    pixels = np.arange(256, dtype=np.uint8).reshape(1, 1, 16, 16)
+    encoding = ImageEncoding((1, 16, 16))
+    encoded = encoding.encode(pixels)
+    assert (encoded.dtype, encoded.min(), encoded.max()) == (np.float32, -1.0, 1.0)
+    np.testing.assert_array_equal(encoding.decode(encoded), pixels)
+
+
+def test_decoding_clips() -> None:
+    wild = np.array([-7.0, -1.0, 0.0, 1.0, 7.0], np.float32).reshape(1, 1, 1, 5)
+    assert ImageEncoding((1, 1, 5)).decode(wild).ravel().tolist() == [0, 0, 128, 255, 255]
+
+
+def test_float_images_pass_unchanged() -> None:
+    x = np.linspace(-1, 1, 16, dtype=np.float32).reshape(1, 1, 4, 4)
+    assert ImageEncoding((1, 4, 4)).encode(x) is x
+
+
+@pytest.fixture
+def table() -> Dataset:
+    rng = np.random.default_rng(0)
+    x = np.column_stack([rng.normal(5, 3, 100), np.full(100, 0.1), rng.normal(-2, 0.01, 100)]).astype(np.float32)
+    return Dataset("t", Kind.VECTOR, ("a", "b"), Examples(x, np.arange(100) % 2))
+
+
+def test_vectors_are_standardised_over_the_training_rows_alone(table: Dataset) -> None:
+    rows = np.arange(60)
+    encoding = fit_encoding(table, rows)
+    encoded = encoding.encode(table.train.x[rows])
+    np.testing.assert_allclose(encoded.mean(axis=0), 0, atol=1e-5)
+    np.testing.assert_allclose(encoded.std(axis=0), [1, 0, 1], atol=1e-4)
+    table.train.x[60:] = 1e6
+    again = fit_encoding(table, rows)
+    assert again.to_json() == encoding.to_json()
+
+
+def test_a_constant_column_has_scale_one(table: Dataset) -> None:
+    encoding = fit_encoding(table, np.arange(100))
+    assert isinstance(encoding, VectorEncoding)
+    assert encoding.scale[1] == 1.0
+    np.testing.assert_allclose(encoding.decode(encoding.encode(table.train.x)), table.train.x, rtol=1e-5)
+
+
+def test_json_keeps_every_bit(table: Dataset) -> None:
+    encoding = fit_encoding(table, np.arange(100))
+    back = from_json(json.loads(json.dumps(encoding.to_json())))
+    np.testing.assert_array_equal(back.encode(table.train.x), encoding.encode(table.train.x))
+    image = ImageEncoding((3, 8, 8))
+    assert from_json(json.loads(json.dumps(image.to_json()))) == image
+
+
+def test_damaged_json_and_wrong_input_are_refused(table: Dataset) -> None:
+    for value in ({}, {"kind": "smell"}, {"kind": "vector", "mean": [0.0], "scale": [0.0]}, {"kind": "image"}):
+        with pytest.raises(DataError, match="damaged or of a later version"):
+            from_json(value)
+    with pytest.raises(DataError, match="must have shape"):
+        ImageEncoding((1, 4, 4)).encode(np.zeros((2, 1, 8, 8), np.uint8))
+    with pytest.raises(DataError, match="uint8 or float32"):
+        ImageEncoding((1, 4, 4)).encode(np.zeros((2, 1, 4, 4), np.int64))
+    with pytest.raises(DataError, match="at least one training row"):
+        fit_encoding(table, np.zeros(0, np.int64))

@@ -1,0 +1,89 @@
+"""The split's file: read back whole, refused when changed, tied to its data."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from synthsieve.data.dataset import Dataset, Examples
+from synthsieve.data.manifest import indices_of, ranges_of
+from synthsieve.data.sources import load
+from synthsieve.data.splits import Split, make_split
+from synthsieve.errors import DataError
+
+
+@pytest.fixture(scope="module")
+def digits() -> Dataset:
+    return load("digits")
+
+
+def test_written_and_read(digits: Dataset, tmp_path: Path) -> None:
+    split = make_split(digits, labels=50, seed=3)
+    split.write(tmp_path / "split.json")
+    back = Split.read(tmp_path / "split.json")
+    back.check_against(digits)
+    assert back.hash == split.hash
+    manifest = json.loads((tmp_path / "split.json").read_text())
+    assert manifest["source"] == "digits"
+    assert manifest["sizes"] == {"labeled": 50, "unlabeled": 1245, "validation": 143, "test": 359, "excluded": 0}
+    assert manifest["counts"]["labeled"] == dict.fromkeys("0123456789", 5)
+    assert (tmp_path / "split.json").stat().st_size < 10_000
+
+
+def test_the_split_of_a_seed_never_changes(digits: Dataset) -> None:
+    """A frozen hash: results of an older version stay comparable with those of this one."""
+    assert make_split(digits, labels=50, seed=0).hash.startswith("7ef1f2388cbe7735")
+
+
+def test_a_changed_manifest_is_refused(digits: Dataset, tmp_path: Path) -> None:
+    path = tmp_path / "split.json"
+    value = make_split(digits, labels=50, seed=3).to_json()
+    for change, message in (
+        ({"indices": {**value["indices"], "labeled": "0-49"}}, "another hash"),
+        ({"indices": {**value["indices"], "labeled": "9-0"}}, "damaged"),
+        ({"indices": {**value["indices"], "labeled": "0-99999999999999"}}, "damaged"),
+        ({"indices": {}}, "damaged"),
+        ({"test_is_own": True}, "another hash"),
+        ({"format": "other"}, "not a split manifest"),
+    ):
+        path.write_text(json.dumps({**value, **change}))
+        with pytest.raises(DataError, match=message):
+            Split.read(path)
+    path.write_text(json.dumps(value)[:500])
+    with pytest.raises(DataError, match="cannot be read"):
+        Split.read(path)
+    with pytest.raises(DataError, match="cannot be read"):
+        Split.read(tmp_path / "absent.json")
+
+
+def test_other_data_are_refused(digits: Dataset) -> None:
+    split = make_split(digits, labels=50, seed=3)
+    y = digits.train.y.copy()
+    y[0] = (y[0] + 1) % 10
+    with pytest.raises(DataError, match="other rows or labels"):
+        split.check_against(replace(digits, train=Examples(digits.train.x, y)))
+    with pytest.raises(DataError, match="other rows or labels"):
+        split.check_against(replace(digits, train=Examples(255 - digits.train.x, digits.train.y)))
+    with pytest.raises(DataError, match="with classes"):
+        split.check_against(replace(digits, classes=tuple("abcdefghij")))
+
+
+def test_ranges() -> None:
+    for indices, text in (([], ""), ([4], "4"), ([0, 1, 2, 5, 7, 8], "0-2,5,7-8")):
+        assert ranges_of(np.array(indices, np.int64)) == text
+        assert indices_of(text).tolist() == indices
+
+
+def test_unlabelled_rows_of_a_held_out_group_are_used_nowhere() -> None:
+    rng = np.random.default_rng(0)
+    y = np.where(np.arange(200) % 4 == 3, -1, rng.integers(0, 2, 200)).astype(np.int64)
+    x = np.zeros((200, 2), np.float32)
+    dataset = Dataset("g", "vector", ("a", "b"), Examples(x, y, np.arange(200) // 4))  # type: ignore[arg-type]
+    split = make_split(dataset, labels=10, seed=0)
+    assert len(split.excluded) > 0
+    assert (y[split.excluded] == -1).all()
+    assert any("used nowhere" in note for note in split.notes)

@@ -1,0 +1,164 @@
+"""Laws of every split, over made-up data sets of all shapes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from synthsieve.data.dataset import Dataset, Examples, Kind
+from synthsieve.data.manifest import PARTS
+from synthsieve.data.splits import Split, make_split
+from synthsieve.errors import DataError
+
+
+@st.composite
+def datasets(draw: st.DrawFn, *, grouped: bool | None = None, unlabeled: bool | None = None) -> Dataset:
+    """2 to 5 classes of 12 to 60 rows, shuffled; perhaps unlabelled rows, groups of 1 to 4, a test set of its own."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    sizes = draw(st.lists(st.integers(12, 60), min_size=2, max_size=5))
+    y = np.repeat(np.arange(len(sizes)), sizes)
+    if unlabeled if unlabeled is not None else draw(st.booleans()):
+        y = np.concatenate([y, np.full(draw(st.integers(1, 50)), -1)])
+    y = rng.permutation(y).astype(np.int64)
+    groups = None
+    if grouped if grouped is not None else draw(st.booleans()):
+        groups = rng.integers(0, -(-len(y) // draw(st.integers(1, 4))), len(y)).astype(np.int64)
+    test = None
+    if draw(st.booleans()):
+        test = Examples(np.zeros((7, 2), np.float32), (np.arange(7) % len(sizes)).astype(np.int64))
+    x = rng.normal(size=(len(y), 2)).astype(np.float32)
+    return Dataset("made up", Kind.VECTOR, tuple(f"c{i}" for i in range(len(sizes))), Examples(x, y, groups), test)
+
+
+def parts_in_train(split: Split) -> list[np.ndarray]:
+    names = [name for name in PARTS if not (name == "test" and split.test_is_own)]
+    return [getattr(split, name) for name in names]
+
+
+seeds = st.integers(0, 1000)
+
+
+@settings(deadline=None, max_examples=150)
+@given(dataset=datasets(), seed=seeds)
+def test_parts_are_disjoint_and_cover_every_row(dataset: Dataset, seed: int) -> None:
+    split = make_split(dataset, labels=2 * dataset.num_classes, seed=seed)
+    together = np.concatenate(parts_in_train(split))
+    np.testing.assert_array_equal(np.sort(together), np.arange(len(dataset.train)))
+    for part in PARTS:
+        indices = getattr(split, part)
+        assert indices.dtype == np.int64
+        assert (np.diff(indices) > 0).all()
+    assert split.test_is_own == (dataset.test is not None)
+    if dataset.test is not None:
+        np.testing.assert_array_equal(split.test, np.arange(len(dataset.test)))
+    else:
+        assert len(split.test) > 0
+    assert len(split.validation) > 0
+
+
+@settings(deadline=None, max_examples=100)
+@given(dataset=datasets(), seed=seeds, extra=st.integers(0, 7))
+def test_the_labelled_set_is_balanced(dataset: Dataset, seed: int, extra: int) -> None:
+    labels = dataset.num_classes + extra
+    split = make_split(dataset, labels=labels, seed=seed)
+    counts = np.bincount(dataset.train.y[split.labeled], minlength=dataset.num_classes)
+    assert counts.sum() == labels
+    assert counts.max() - counts.min() <= 1
+    assert counts.min() >= 1
+    assert list(split.counts["labeled"].values()) == counts.tolist()
+
+
+@settings(deadline=None, max_examples=100)
+@given(dataset=datasets(grouped=True), seed=seeds)
+def test_a_group_stays_on_one_side(dataset: Dataset, seed: int) -> None:
+    split = make_split(dataset, labels=None, seed=seed)
+    groups = dataset.train.groups
+    assert groups is not None
+    learning = np.concatenate([split.labeled, split.unlabeled])
+    sides = [learning, split.validation] + ([] if split.test_is_own else [split.test])
+    for i, side in enumerate(sides):
+        for other in sides[i + 1 :]:
+            assert not np.intersect1d(groups[side], groups[other]).size
+    assert split.grouped
+
+
+@settings(deadline=None, max_examples=60)
+@given(dataset=datasets(grouped=False), seed=seeds)
+def test_held_out_rows_are_labelled_stratified_and_a_tenth(dataset: Dataset, seed: int) -> None:
+    split = make_split(dataset, labels=None, seed=seed, test_fraction=0.2)
+    y = dataset.train.y
+    assert (y[split.validation] >= 0).all()
+    known = int((y >= 0).sum()) - (0 if split.test_is_own else len(split.test))
+    assert len(split.validation) == known // 10
+    if not split.test_is_own:
+        assert len(split.test) == int((y >= 0).sum()) // 5
+    left = np.bincount(y[np.setdiff1d(np.flatnonzero(y >= 0), [] if split.test_is_own else split.test)])
+    assert np.abs(np.bincount(y[split.validation], minlength=len(left)) - left / 10).max() <= 1
+    assert not len(split.excluded)
+
+
+@settings(deadline=None, max_examples=60)
+@given(dataset=datasets(grouped=False, unlabeled=True), seed=seeds)
+def test_rows_without_a_label_are_unlabelled(dataset: Dataset, seed: int) -> None:
+    split = make_split(dataset, labels=None, seed=seed)
+    np.testing.assert_array_equal(split.unlabeled, np.flatnonzero(dataset.train.y == -1))
+    visible = split.visible_labels(dataset)
+    np.testing.assert_array_equal(np.flatnonzero(visible >= 0), split.labeled)
+
+
+@settings(deadline=None, max_examples=60)
+@given(dataset=datasets(), seed=seeds)
+def test_same_seed_same_split_and_more_labels_only_add(dataset: Dataset, seed: int) -> None:
+    k = dataset.num_classes
+    first, again = (make_split(dataset, labels=2 * k, seed=seed) for _ in range(2))
+    assert first.hash == again.hash
+    more = make_split(dataset, labels=3 * k, seed=seed)
+    assert np.isin(first.labeled, more.labeled).all()
+    np.testing.assert_array_equal(first.validation, more.validation)
+    np.testing.assert_array_equal(first.test, more.test)
+    assert make_split(dataset, labels=2 * k, seed=seed + 1).hash != first.hash
+
+
+@settings(deadline=None, max_examples=60)
+@given(dataset=datasets(), seed=seeds)
+def test_a_manifest_says_all(dataset: Dataset, seed: int) -> None:
+    split = make_split(dataset, labels=dataset.num_classes, seed=seed)
+    back = Split.from_json(split.to_json())
+    assert back.hash == split.hash
+    assert back.to_json() == split.to_json()
+    back.check_against(dataset)
+
+
+@settings(deadline=None, max_examples=60)
+@given(dataset=datasets(), labels=st.integers(-1, 400), seed=seeds)
+def test_any_wish_is_granted_whole_or_refused(dataset: Dataset, labels: int, seed: int) -> None:
+    try:
+        split = make_split(dataset, labels=labels, seed=seed)
+    except DataError:
+        y = dataset.train.y
+        assert labels < dataset.num_classes or labels > dataset.num_classes * (np.bincount(y[y >= 0]).min() // 2)
+    else:
+        assert len(split.labeled) == labels
+
+
+def test_the_paper_sizes() -> None:
+    """SVHN's counts: 73,257 rows and 1,000 labels leave 64,932 unlabelled and 7,325 for validation."""
+    y = (np.arange(73257) % 10).astype(np.int64)
+    x = np.zeros((73257, 1), np.float32)
+    test = Examples(x[:10], y[:10])
+    split = make_split(Dataset("svhn", Kind.VECTOR, tuple("0123456789"), Examples(x, y), test), labels=1000, seed=0)
+    assert (len(split.labeled), len(split.unlabeled), len(split.validation)) == (1000, 64932, 7325)
+
+
+def test_large_groups_come_as_near_as_they_can() -> None:
+    """Six speakers of 60 rows each: a tenth of 360 is 36, and one whole speaker is nearer to it than none."""
+    y = np.tile(np.arange(3), 120).astype(np.int64)
+    groups = np.repeat(np.arange(6), 60).astype(np.int64)
+    test = Examples(np.zeros((3, 1), np.float32), np.arange(3))
+    dataset = Dataset("speakers", Kind.VECTOR, tuple("abc"), Examples(np.zeros((360, 1), np.float32), y, groups), test)
+    split = make_split(dataset, labels=3, seed=0)
+    assert len(split.validation) == 60
+    with pytest.raises(DataError, match="whole group"):
+        make_split(dataset, labels=3, seed=0, validation_fraction=0.05)
