@@ -92,9 +92,10 @@ class TiltedDensity:
             return self.value(z), moved.sub_(z)
 
     def ascent(self, z: Tensor) -> Callable[[float], None]:
-        """A function that climbs: called with step_size, z <- z + step_size grad log p(z), in place. z: (n, latent_dim).
+        """A function that, called with a step_size, climbs this very z: z <- z + step_size grad log p(z), in place.
 
         grad log p(z) = sum_y p(y given z) grad F(z)[y] - z; grad log p(z given y) = grad F(z)[y] - z.
+        z: (n, latent_dim), contiguous.
         """
         network = self._mlp()
         if network is None:

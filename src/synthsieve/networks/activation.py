@@ -24,7 +24,7 @@ class Activation(enum.StrEnum):
 
     GELU = "gelu"  # x Phi(x), with Phi the normal distribution function: the exact one, not the tanh
     SILU = "silu"  # x sigmoid(x)
-    LEAKY_RELU = "leaky_relu"  # x where x > 0, else 0.2 x
+    LEAKY_RELU = "leaky-relu"  # x where x > 0, else 0.2 x
 
     def apply(self, x: Tensor) -> Tensor:
         """The activation of x, differentiable. Same shape as x."""
@@ -91,8 +91,8 @@ class Pass:
 @cache
 def _kernels() -> dict[Activation, Callable[[np.ndarray, np.ndarray], None]]:
     """The compiled loops: kernel(x, out) writes activation(x) over out and activation'(x) over x."""
-    import llvmlite.ir
     import numba
+    from llvmlite import ir  # type: ignore[import-untyped]
     from numba.core import types
     from numba.extending import intrinsic
 
@@ -106,7 +106,7 @@ def _kernels() -> dict[Activation, Callable[[np.ndarray, np.ndarray], None]]:
     @intrinsic
     def bits_as_float(_: Any, bits: Any) -> Any:
         def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-            return builder.bitcast(arguments[0], llvmlite.ir.FloatType())
+            return builder.bitcast(arguments[0], ir.FloatType())
 
         return types.float32(types.int32), generate
 
@@ -123,7 +123,8 @@ def _kernels() -> dict[Activation, Callable[[np.ndarray, np.ndarray], None]]:
         r = x - k * ln2_high
         r = r - k * ln2_low
         series = (((((c7 * r + c6) * r + c5) * r + c4) * r + c3) * r + c2) * r * r + r + one
-        return series * bits_as_float(np.int32((np.int32(k) + np.int32(127)) << np.int32(23)))
+        power_of_two = np.int32((np.int32(k) + np.int32(127)) << np.int32(23))  # the bits of 2^k
+        return series * bits_as_float(power_of_two)  # type: ignore[call-arg]
 
     @compiled
     def silu(x: np.ndarray, out: np.ndarray) -> None:

@@ -170,16 +170,15 @@ def _run_in_place(
     ascend = ascent_of(log_density, z)
     noise_scale = math.sqrt(2 * settings.temperature * settings.step_size)
     noise = torch.empty(z.shape, dtype=z.dtype, device=generator.device)
-    # Sums are kept on z's device and looked at once: a non-finite number makes the sum of its step non-finite.
-    sums = torch.zeros(num_steps, dtype=torch.float64, device=z.device)
+    sums = z.new_zeros(num_steps)
     if recorder and state.step == 0:
         recorder.start(log_density.value(z))
-    for index in range(num_steps):
+    for total in sums.unbind():
         before = z.clone() if recorder else z
-        ascend(z, settings.step_size)
+        ascend(settings.step_size)
         if noise_scale:
             z.add_(noise.normal_(generator=generator).to(z.device), alpha=noise_scale)
-        sums[index] = z.sum()
+        torch.sum(z, dim=(0, 1), out=total)
         if recorder:
             recorder.moved(before, z, log_density.value(z))
     _refuse_divergence(sums, state.step, settings)
@@ -197,17 +196,17 @@ def _run_with_graph(
 ) -> State:
     z = state.position
     noise_scale = math.sqrt(2 * settings.temperature * settings.step_size)
-    sums = torch.zeros(num_steps, dtype=torch.float64, device=z.device)
+    sums = z.new_zeros(num_steps)
     if recorder and state.step == 0:
         recorder.start(log_density.value(z))
-    for index in range(num_steps):
+    for total in sums.unbind():
         before = z
         z = z if z.requires_grad else z.detach().requires_grad_()
         (gradient,) = torch.autograd.grad(log_density.value(z).sum(), z, create_graph=True)
         z = z + settings.step_size * gradient
         if noise_scale:
             z = z + noise_scale * draw_noise(z, generator=generator)
-        sums[index] = z.detach().sum()
+        torch.sum(z.detach(), dim=(0, 1), out=total)
         if recorder:
             recorder.moved(before, z, log_density.value(z))
     _refuse_divergence(sums, state.step, settings)
@@ -215,6 +214,10 @@ def _run_with_graph(
 
 
 def _refuse_divergence(sums: Tensor, first_step: int, settings: LangevinSettings) -> None:
+    """Raise if the sum of all positions after some step, (num_steps,), is not finite.
+
+    One number that is not finite makes its step's sum so; the sums wait on the device and are looked at once.
+    """
     finite = torch.isfinite(sums)
     if bool(finite.all()):
         return

@@ -9,8 +9,8 @@ from typing import Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
-Ascent = Callable[[Tensor, float], None]
-"""Climbs in place: z <- z + step_size grad log p(z)."""
+Ascent = Callable[[float], None]
+"""Called with a step_size, it climbs in place the z it was made for: z <- z + step_size grad log p(z)."""
 
 
 class LogDensity(Protocol):
@@ -28,7 +28,7 @@ class PreparedLogDensity(LogDensity, Protocol):
     """A log-density that can lay out its buffers once and then climb in place, many times."""
 
     def ascent(self, z: Tensor) -> Ascent:
-        """A function that adds step_size grad log p to tensors of z's shape, dtype and device, in place."""
+        """A function that, called with a step_size, adds step_size grad log p(z) to this very z, in place."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def ascent_of(log_density: LogDensity, z: Tensor) -> Ascent:
     if isinstance(log_density, PreparedLogDensity):
         return log_density.ascent(z)
 
-    def climb(z: Tensor, step_size: float) -> None:
+    def climb(step_size: float) -> None:
         z.add_(log_density.value_and_gradient(z)[1], alpha=step_size)
 
     return climb
