@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
+from urllib.parse import urlsplit
 
 from synthsieve.errors import DownloadError
 from synthsieve.progress import Progress
@@ -117,6 +118,7 @@ def obtain(
 def fetch(file: RemoteFile, folder: Path, *, base_url: str, progress: Progress) -> Path:
     """Download one file into `folder`: whole and checked, or a `DownloadError` and nothing under its final name."""
     url = f"{base_url.rstrip('/')}/{file.name}"
+    _check_address(url)
     final = folder / file.name
     partial = folder / f"{file.name}.partial"
     try:
@@ -142,6 +144,16 @@ def fetch(file: RemoteFile, folder: Path, *, base_url: str, progress: Progress) 
         if partial.is_file() and partial.stat().st_size == 0:
             partial.unlink()
     return final
+
+
+def _check_address(url: str) -> None:
+    try:
+        parts = urlsplit(url)
+        good = parts.scheme in ("http", "https") and bool(parts.hostname)
+    except ValueError:
+        good = False
+    if not good:
+        raise DownloadError(f"{url} must be an http or https address: correct SYNTHSIEVE_MIRROR, or unset it")
 
 
 def _otherwise(file: RemoteFile, folder: Path) -> str:

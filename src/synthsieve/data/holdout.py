@@ -72,7 +72,7 @@ def choose_groups(table: np.ndarray, quota: np.ndarray, *, generator: np.random.
     """
     chosen = np.zeros(len(table), dtype=bool)
     wanted = quota.astype(np.int64).copy()
-    most = table.sum(axis=0) - 1
+    most = np.maximum(table.sum(axis=0) - 1, 0)
     for g in generator.permutation(len(table)):
         if not wanted.any():
             break

@@ -1,0 +1,29 @@
+"""The data room works without torch, and naming a source imports nothing heavy."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+
+def _modules_after(code: str) -> set[str]:
+    program = f"{code}\nimport sys; print(' '.join(sys.modules))"
+    return set(
+        subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout.split()
+    )
+
+
+def test_no_torch() -> None:
+    code = """
+import importlib, pkgutil, synthsieve.data
+for module in pkgutil.iter_modules(synthsieve.data.__path__):
+    importlib.import_module(f"synthsieve.data.{module.name}")
+from synthsieve.data.sources import load
+load("digits")
+"""
+    assert "torch" not in _modules_after(code)
+
+
+def test_the_registry_is_light() -> None:
+    modules = _modules_after("from synthsieve.data.sources import load, source_names; source_names()")
+    assert not modules & {"torch", "scipy", "sklearn", "pyarrow", "PIL"}

@@ -1,0 +1,58 @@
+"""The publishers' data themselves, where they are at hand."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from synthsieve.data.sources import load
+from synthsieve.data.splits import make_split
+
+pytestmark = pytest.mark.slow
+UNPACK = Path(__file__).parents[3] / "shared" / "data" / "unpack.py"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """`$SYNTHSIEVE_TEST_DATA`, or the copies that lie beside the repository, unpacked."""
+    if given := os.environ.get("SYNTHSIEVE_TEST_DATA"):
+        return Path(given)
+    if not UNPACK.exists():
+        pytest.skip("no real data here: set SYNTHSIEVE_TEST_DATA to a folder with svhn and mnist in it")
+    target = tmp_path_factory.mktemp("real")
+    subprocess.run([sys.executable, str(UNPACK), str(target), "svhn", "mnist"], check=True, capture_output=True)
+    return target
+
+
+@pytest.fixture(autouse=True)
+def _no_download(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("SYNTHSIEVE_CACHE", str(tmp_path))
+    monkeypatch.setenv("SYNTHSIEVE_MIRROR", "http://127.0.0.1:9")
+
+
+def test_svhn(folder: Path) -> None:
+    dataset = load("svhn", data_dir=folder)
+    assert dataset.test is not None
+    assert dataset.train.x.shape == (73257, 3, 32, 32)
+    assert dataset.test.x.shape == (26032, 3, 32, 32)
+    published = [4948, 13861, 10585, 8497, 7458, 6882, 5727, 5595, 5045, 4659]
+    assert np.bincount(dataset.train.y).tolist() == published
+    split = make_split(dataset, labels=1000, seed=0)
+    assert len(split.labeled) == 1000
+    assert abs(len(split.validation) - 7325) <= 5
+    if dataset.train.groups is not None:
+        learning = np.concatenate([split.labeled, split.unlabeled])
+        assert not np.intersect1d(dataset.train.groups[learning], dataset.train.groups[split.validation]).size
+
+
+def test_mnist(folder: Path) -> None:
+    dataset = load("mnist", data_dir=folder)
+    assert dataset.test is not None
+    assert dataset.train.x.shape == (60000, 1, 28, 28)
+    assert dataset.test.x.shape == (10000, 1, 28, 28)
+    assert np.bincount(dataset.test.y).tolist() == [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]
