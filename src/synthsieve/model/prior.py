@@ -74,6 +74,7 @@ class TiltedDensity:
 
     def value(self, z: Tensor) -> Tensor:
         """The log-density, differentiable. (n, latent_dim) -> (n,)."""
+        self._check(z)
         if self.y is None:
             return self.prior.log_density(z)
         return self.prior.conditional_log_density(z, self.y)
@@ -97,18 +98,26 @@ class TiltedDensity:
         grad log p(z) = sum_y p(y given z) grad F(z)[y] - z; grad log p(z given y) = grad F(z)[y] - z.
         z: (n, latent_dim), contiguous.
         """
+        self._check(z)
         network = self._mlp()
         if network is None:
             return lambda step_size: _add_gradient_(z, self, step_size)
-        labels = [None] * math.ceil(len(z) / CHUNK_ROWS) if self.y is None else self.y.split(CHUNK_ROWS)
-        buffers = {rows: InputGradient(network, rows, z) for rows in {len(chunk) for chunk in z.split(CHUNK_ROWS)}}
-        climbs = [_climb(buffers[len(chunk)], chunk, y) for chunk, y in zip(z.split(CHUNK_ROWS), labels, strict=True)]
+        chunks = z.split(CHUNK_ROWS)
+        labels = [None] * len(chunks) if self.y is None else self.y.split(CHUNK_ROWS)
+        buffers = {rows: InputGradient(network, rows, z) for rows in {len(chunk) for chunk in chunks}}
+        climbs = [_climb(buffers[len(chunk)], chunk, y) for chunk, y in zip(chunks, labels, strict=True)]
 
         def climb(step_size: float) -> None:
             for climb_chunk in climbs:
                 climb_chunk(step_size)
 
         return climb
+
+    def _check(self, z: Tensor) -> None:
+        if z.ndim != 2 or z.shape[1] != self.prior.energy.latent_dim:
+            raise ValueError(f"z must be (n, {self.prior.energy.latent_dim}), a latent a row; got {tuple(z.shape)}")
+        if self.y is not None and len(self.y) != len(z):
+            raise ValueError(f"each chain needs its own class; got {len(self.y)} classes for {len(z)} chains")
 
     def _mlp(self) -> MLP | None:
         # The exact class: a subclass may have another forward than the one written out by hand.

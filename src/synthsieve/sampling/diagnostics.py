@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -44,7 +45,8 @@ class Diagnostics:
     @property
     def late_climb(self) -> float:
         """Change of the mean log-density over the last quarter of the steps. About 0 for a settled chain."""
-        return float(self.log_density[-1] - self.log_density[-1 - max(1, len(self.squared_displacement) // 4)])
+        num_steps = len(self.squared_displacement)
+        return float(self.log_density[num_steps] - self.log_density[num_steps - math.ceil(num_steps / 4)])
 
 
 class Recorder:

@@ -95,12 +95,11 @@ def step(
 
     Give either the `noise`, (n, d), or the `generator` that draws it.
     """
-    if (noise is None) == (generator is None):
-        raise ValueError("step needs exactly one of noise and generator")
     z = state.position.detach()
-    if noise is None and generator is not None:
+    if generator is not None and noise is None:
         noise = draw_noise(z, generator=generator)
-    assert noise is not None
+    elif noise is None or generator is not None:
+        raise ValueError("step needs exactly one of noise and generator")
     _, gradient = log_density.value_and_gradient(z)
     return State(z + step_size * gradient + math.sqrt(2 * temperature * step_size) * noise, state.step + 1)
 
@@ -198,7 +197,7 @@ def _run_with_graph(
     noise_scale = math.sqrt(2 * settings.temperature * settings.step_size)
     sums = z.new_zeros(num_steps)
     if recorder and state.step == 0:
-        recorder.start(log_density.value(z))
+        recorder.start(log_density.value(z.detach()))
     for total in sums.unbind():
         before = z
         z = z if z.requires_grad else z.detach().requires_grad_()
@@ -208,7 +207,7 @@ def _run_with_graph(
             z = z + noise_scale * draw_noise(z, generator=generator)
         torch.sum(z.detach(), dim=(0, 1), out=total)
         if recorder:
-            recorder.moved(before, z, log_density.value(z))
+            recorder.moved(before, z, log_density.value(z.detach()))
     _refuse_divergence(sums, state.step, settings)
     return State(z, state.step + num_steps)
 

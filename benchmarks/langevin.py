@@ -1,0 +1,141 @@
+"""Langevin chains against their own matrix products, and against a plain autograd loop.
+
+For batches of 100 and 10,000, on one thread and on torch's default, it prints the time of 60 steps on an energy of
+three layers (latent 100, width 200, 10 classes):
+
+- the matrix products alone: three forward, three back, into buffers made beforehand, nothing else;
+- ours: `langevin.run` on the tilted prior, for each activation, towards p(z) and towards p(z given y);
+- naive: the same chain with GELU by a plain autograd loop.
+
+Both ratios are to the matrix products. The contestants take turns and the median is printed, since other work may
+share the machine. The same figures go as JSON beside this file, or to --output.
+
+    python benchmarks/langevin.py [--batches 100 10000] [--repeats 7] [--output FILE]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from synthsieve.model.energy import Energy
+from synthsieve.model.prior import TiltedPrior
+from synthsieve.networks.activation import Activation
+from synthsieve.networks.mlp import MLP
+from synthsieve.randomness import torch_stream
+from synthsieve.sampling import langevin
+
+LATENT, CLASSES, STEPS = 100, 10, 60
+GOAL = 1.5
+
+
+def products_alone(energy: Energy, z: Tensor) -> Callable[[], None]:
+    """The six matrix products of each step, on the whole batch, into buffers made beforehand."""
+    assert isinstance(energy.network, MLP)
+    first, second, third = (layer.weight.detach() for layer in energy.network.linears())
+    one, two = (z.new_empty(len(z), 200) for _ in range(2))
+    logits, gradient = z.new_empty(len(z), CLASSES), z.new_empty(len(z), LATENT)
+
+    def work() -> None:
+        for _ in range(STEPS):
+            torch.mm(z, first.t(), out=one)
+            torch.mm(one, second.t(), out=two)
+            torch.mm(two, third.t(), out=logits)
+            torch.mm(logits, third, out=two)
+            torch.mm(two, second, out=one)
+            torch.mm(one, first, out=gradient)
+
+    return work
+
+
+def naive(prior: TiltedPrior, z: Tensor) -> Callable[[], None]:
+    """The loop one would write first."""
+
+    def work() -> None:
+        generator, moving, settings = torch_stream(0, "noise"), z, langevin.LangevinSettings(STEPS)
+        for _ in range(STEPS):
+            moving = moving.detach().requires_grad_()
+            (gradient,) = torch.autograd.grad(prior.log_density(moving).sum(), moving)
+            noise = torch.randn(moving.shape, generator=generator)
+            moving = moving + settings.step_size * gradient + (2 * settings.step_size) ** 0.5 * noise
+
+    return work
+
+
+def ours(prior: TiltedPrior, z: Tensor, y: Tensor | None) -> Callable[[], None]:
+    density = prior.unconditional() if y is None else prior.conditional(y)
+    settings = langevin.LangevinSettings(STEPS)
+    return lambda: None if langevin.run(density, z, settings=settings, generator=torch_stream(0, "noise")) else None
+
+
+def contestants(batch: int) -> dict[str, Callable[[], None]]:
+    priors = {
+        activation: TiltedPrior(Energy.mlp(LATENT, CLASSES, activation=activation, generator=torch_stream(0, "energy")))
+        for activation in Activation
+    }
+    z = priors[Activation.GELU].reference_sample(batch, generator=torch_stream(0, "start"))
+    y = torch.arange(batch) % CLASSES
+    racing = {"matrix products": products_alone(priors[Activation.GELU].energy, z)}
+    for activation, prior in priors.items():
+        racing[f"ours, {activation}, p(z)"] = ours(prior, z, None)
+        racing[f"ours, {activation}, p(z given y)"] = ours(prior, z, y)
+    racing["naive autograd, gelu, p(z)"] = naive(priors[Activation.GELU], z)
+    return racing
+
+
+def race(racing: dict[str, Callable[[], None]], repeats: int) -> dict[str, float]:
+    """The median seconds of each contestant, who take turns."""
+    times: dict[str, list[float]] = {name: [] for name in racing}
+    for work in racing.values():
+        work()  # first use: compiled loops, touched memory
+    for _ in range(repeats):
+        for name, work in racing.items():
+            start = time.perf_counter()
+            work()
+            times[name].append(time.perf_counter() - start)
+    return {name: statistics.median(taken) for name, taken in times.items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Langevin chains against their own matrix products.")
+    parser.add_argument("--batches", type=int, nargs="+", default=[100, 10_000])
+    parser.add_argument("--repeats", type=int, help="turns of each (default: 41 for small batches, 5 for large)")
+    parser.add_argument("--output", type=Path, default=Path(__file__).with_suffix(".json"))
+    arguments = parser.parse_args()
+
+    default_threads = torch.get_num_threads()
+    races = []
+    for threads in dict.fromkeys((1, default_threads)):
+        torch.set_num_threads(threads)
+        for batch in arguments.batches:
+            seconds = race(contestants(batch), arguments.repeats or (41 if batch <= 1000 else 5))
+            products = seconds["matrix products"]
+            ratios = {name: taken / products for name, taken in seconds.items()}
+            races.append({"threads": threads, "batch": batch, "seconds": seconds, "ratios": ratios})
+            print(f"\n{STEPS} steps, batch {batch:,}, {threads} thread(s)")
+            for name, taken in seconds.items():
+                goal = f"  (goal: {GOAL} x)" if name.startswith("ours") and ratios[name] > GOAL else ""
+                print(f"  {name:34} {taken * 1e3:9.1f} ms  {ratios[name]:5.2f} x{goal}")
+    report = {
+        "steps": STEPS,
+        "sizes": [LATENT, 200, 200, CLASSES],
+        "goal": GOAL,
+        "versions": {"python": platform.python_version(), "torch": torch.__version__},
+        "machine": {"processor": platform.machine(), "cores": os.cpu_count()},
+        "races": races,
+    }
+    arguments.output.write_text(json.dumps(report, indent=2) + "\n")
+    print(f"\nwritten: {arguments.output.name}")
+
+
+if __name__ == "__main__":
+    main()

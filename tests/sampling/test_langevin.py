@@ -1,0 +1,243 @@
+"""One step, many steps, and what a run promises: exactness, detachment, repeatability, clear failure."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from synthsieve.errors import DivergedChainError
+from synthsieve.model.energy import Energy
+from synthsieve.model.prior import TiltedPrior
+from synthsieve.networks.activation import Activation
+from synthsieve.randomness import torch_stream
+from synthsieve.sampling import langevin
+from synthsieve.sampling.langevin import LangevinSettings
+from synthsieve.sampling.log_density import AutogradLogDensity, LogDensity
+
+
+def standard_normal(z: Tensor) -> Tensor:
+    return -0.5 * z.square().sum(dim=1)
+
+
+NORMAL = AutogradLogDensity(standard_normal)
+
+
+def small_prior(dtype: torch.dtype = torch.float64, activation: Activation = Activation.GELU) -> TiltedPrior:
+    energy = Energy.mlp(4, 3, hidden=(7, 6), activation=activation, generator=torch_stream(0, "energy"))
+    return TiltedPrior(energy.to(dtype))
+
+
+def test_one_step_is_the_formula() -> None:
+    generator = torch_stream(0, "step")
+    z, noise = (torch.randn(6, 4, generator=generator, dtype=torch.float64) for _ in range(2))
+    density = small_prior().unconditional()
+    state = langevin.step(langevin.init(z), density, step_size=0.08, temperature=0.7, noise=noise)
+    _, gradient = AutogradLogDensity(density.value).value_and_gradient(z)
+    assert torch.allclose(state.position, z + 0.08 * gradient + math.sqrt(2 * 0.7 * 0.08) * noise, atol=1e-12)
+    assert state.step == 1
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("differentiable", [False, True])
+def test_a_run_is_exactly_num_steps_steps(differentiable: bool, dtype: torch.dtype) -> None:
+    z = torch.randn(6, 4, generator=torch_stream(0, "z"), dtype=dtype)
+    density = small_prior(dtype).unconditional()
+    generator = torch_stream(0, "noise")
+    state = langevin.init(z)
+    for _ in range(11):
+        state = langevin.step(state, density, step_size=0.1, temperature=0.5, generator=generator)
+    settings = LangevinSettings(num_steps=11, step_size=0.1, temperature=0.5)
+    result = langevin.run(
+        density, z, settings=settings, generator=torch_stream(0, "noise"), differentiable=differentiable
+    )
+    assert state.step == 11
+    assert result.z.dtype == dtype
+    assert torch.allclose(result.z, state.position, atol=1e-5)
+    assert result.diagnostics is None
+
+
+@pytest.mark.parametrize("activation", Activation)
+@pytest.mark.parametrize("conditional", [False, True])
+def test_chains_equal_autograd_chains(conditional: bool, activation: Activation) -> None:
+    generator = torch_stream(0, "chains")
+    prior = TiltedPrior(Energy.mlp(100, 10, activation=activation, generator=generator))
+    z = prior.reference_sample(64, generator=generator)
+    density = prior.conditional(torch.arange(64) % 10) if conditional else prior.unconditional()
+    plain: LogDensity = AutogradLogDensity(density.value)
+    ours, theirs = (
+        langevin.run(target, z, settings=LangevinSettings(), generator=torch_stream(1, "noise")).z
+        for target in (density, plain)
+    )
+    assert torch.allclose(ours, theirs, rtol=0, atol=1e-5)
+
+
+def test_zero_temperature_is_gradient_ascent_and_draws_nothing() -> None:
+    generator = torch_stream(0, "noise")
+    before = generator.get_state()
+    z = torch.randn(5, 3, generator=torch_stream(0, "z"), dtype=torch.float64)
+    settings = LangevinSettings(num_steps=10, step_size=0.1, temperature=0.0)
+    result = langevin.run(NORMAL, z, settings=settings, generator=generator)
+    assert torch.allclose(result.z, 0.9**10 * z, atol=1e-12)
+    assert torch.equal(before, generator.get_state())
+
+
+def test_the_same_generator_state_gives_the_same_bytes_and_no_global_draw() -> None:
+    prior = small_prior(torch.float32)
+    z = prior.reference_sample(33, generator=torch_stream(0, "z"))
+    untouched, global_state = z.clone(), torch.get_rng_state()
+    results = [
+        langevin.run(
+            prior.unconditional(), z, settings=LangevinSettings(), generator=torch_stream(1, "n"), diagnostics=measured
+        ).z
+        for measured in (False, False, True)
+    ]
+    assert torch.equal(results[0], results[1])
+    assert torch.equal(results[0], results[2])  # measuring leaves the chains as they were
+    assert torch.equal(z, untouched)
+    assert torch.equal(global_state, torch.get_rng_state())
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_parameters_are_not_touched_and_no_graph_leaks(wrapped: bool) -> None:
+    prior = small_prior()
+    parameters = list(prior.energy.parameters())
+    parameters[0].grad = torch.full_like(parameters[0], 7.0)
+    start = prior.reference_sample(5, generator=torch_stream(0, "z")).requires_grad_()
+    density: LogDensity = prior.unconditional()
+    if wrapped:
+        density = AutogradLogDensity(density.value)
+    result = langevin.run(density, start, settings=LangevinSettings(3), generator=torch_stream(0, "noise"))
+    assert not result.z.requires_grad
+    assert result.z.grad_fn is None
+    assert start.grad is None
+    assert torch.equal(parameters[0].grad, torch.full_like(parameters[0], 7.0))
+    assert all(parameter.grad is None for parameter in parameters[1:])
+
+
+@pytest.mark.parametrize("conditional", [False, True])
+def test_a_differentiable_chain_passes_gradcheck(conditional: bool) -> None:
+    prior = small_prior()
+    start = prior.reference_sample(3, generator=torch_stream(0, "z")).requires_grad_()
+    density = prior.conditional(torch.tensor([0, 2, 1])) if conditional else prior.unconditional()
+
+    def chain(start: Tensor, *parameters: Tensor) -> Tensor:
+        return langevin.run(
+            density, start, settings=LangevinSettings(3), generator=torch_stream(0, "noise"), differentiable=True
+        ).z
+
+    # The parameters are perturbed in place by gradcheck, so the energy sees them.
+    assert torch.autograd.gradcheck(chain, (start, *prior.energy.parameters()), fast_mode=False)
+
+
+@pytest.mark.parametrize(
+    ("gradient_steps", "into_start", "into_energy"), [(None, True, True), (2, False, True), (0, False, False)]
+)
+def test_gradient_through_all_the_last_or_no_steps(
+    gradient_steps: int | None, into_start: bool, into_energy: bool
+) -> None:
+    prior = small_prior()
+    start = prior.reference_sample(3, generator=torch_stream(0, "z")).requires_grad_()
+
+    def chain(differentiable: bool, gradient_steps: int | None = None) -> Tensor:
+        return langevin.run(
+            prior.unconditional(),
+            start,
+            settings=LangevinSettings(5),
+            generator=torch_stream(0, "noise"),
+            differentiable=differentiable,
+            gradient_steps=gradient_steps,
+        ).z
+
+    z = chain(True, gradient_steps)
+    assert torch.allclose(z, chain(False), atol=1e-12)
+    assert z.requires_grad == (into_start or into_energy)
+    if z.requires_grad:
+        z.square().sum().backward()
+    assert (start.grad is not None) == into_start
+    assert (next(prior.energy.parameters()).grad is not None) == into_energy
+
+
+def test_a_differentiable_chain_works_inside_no_grad() -> None:
+    prior = small_prior()
+    with torch.no_grad():
+        z = langevin.run(
+            prior.unconditional(),
+            prior.reference_sample(3, generator=torch_stream(0, "z")),
+            settings=LangevinSettings(2),
+            generator=torch_stream(0, "noise"),
+            differentiable=True,
+        ).z
+    assert z.requires_grad
+
+
+@pytest.mark.parametrize("broken", [float("nan"), float("inf")])
+@pytest.mark.parametrize(("differentiable", "gradient_steps"), [(False, None), (True, None), (True, 2), (True, 6)])
+@pytest.mark.parametrize("bad_step", [1, 4, 7])
+def test_a_chain_that_leaves_the_finite_numbers_names_the_step(
+    bad_step: int, differentiable: bool, gradient_steps: int | None, broken: float
+) -> None:
+    calls = 0
+
+    def breaks(z: Tensor) -> Tensor:
+        nonlocal calls
+        calls += 1
+        slope = torch.ones(len(z))
+        slope[1] = broken if calls == bad_step else 1.0
+        return slope * standard_normal(z)
+
+    with pytest.raises(DivergedChainError, match=f"at step {bad_step} of 8.*lower the step size") as caught:
+        langevin.run(
+            AutogradLogDensity(breaks),
+            torch.ones(3, 2),
+            settings=LangevinSettings(8),
+            generator=torch_stream(0, "noise"),
+            differentiable=differentiable,
+            gradient_steps=gradient_steps,
+        )
+    assert caught.value.step == bad_step
+
+
+@pytest.mark.parametrize("activation", Activation)
+def test_an_mlp_chain_that_diverges_is_noticed(activation: Activation) -> None:
+    prior = small_prior(torch.float32, activation)
+    start = prior.reference_sample(5, generator=torch_stream(0, "z"))
+    start[3, 1] = float("nan")
+    for density in (prior.unconditional(), prior.conditional(torch.arange(5) % 3)):
+        with pytest.raises(DivergedChainError, match="at step 1 "):
+            langevin.run(density, start, settings=LangevinSettings(4), generator=torch_stream(0, "noise"))
+    settings = LangevinSettings(num_steps=200, step_size=10.0)  # 1 - s = -9: each step is nine times longer
+    with pytest.raises(DivergedChainError):
+        langevin.run(prior.unconditional(), start.nan_to_num(), settings=settings, generator=torch_stream(0, "noise"))
+
+
+def test_no_steps_gives_the_start_back() -> None:
+    start = torch.ones(2, 3, requires_grad=True)
+    result = langevin.run(NORMAL, start, settings=LangevinSettings(0), generator=torch_stream(0, "noise"))
+    assert torch.equal(result.z, start)
+    assert not result.z.requires_grad
+
+
+@pytest.mark.parametrize(
+    "settings", [{"num_steps": -1}, {"step_size": 0.0}, {"step_size": float("nan")}, {"temperature": -1.0}]
+)
+def test_impossible_settings_are_refused(settings: dict[str, float]) -> None:
+    (name,) = settings
+    with pytest.raises(ValueError, match=f"{name} must be"):
+        LangevinSettings(**settings)  # type: ignore[arg-type]
+
+
+def test_impossible_calls_are_refused() -> None:
+    z, generator, settings = torch.zeros(2, 3), torch_stream(0, "noise"), LangevinSettings(2)
+    with pytest.raises(ValueError, match=r"shape \(n, d\)"):
+        langevin.run(NORMAL, z[0], settings=settings, generator=generator)
+    with pytest.raises(ValueError, match="floating point"):
+        langevin.init(z.long())
+    with pytest.raises(ValueError, match="exactly one of noise and generator"):
+        langevin.step(langevin.init(z), NORMAL, step_size=0.1, temperature=1.0)
+    with pytest.raises(ValueError, match="exactly one of noise and generator"):
+        langevin.step(langevin.init(z), NORMAL, step_size=0.1, temperature=1.0, noise=z, generator=generator)
+    with pytest.raises(ValueError, match="gradient_steps needs differentiable"):
+        langevin.run(NORMAL, z, settings=settings, generator=generator, gradient_steps=1)
