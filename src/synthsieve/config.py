@@ -244,9 +244,9 @@ def _merge(values: dict[str, Any], more: Mapping[str, Any]) -> None:
 def _refuse_unknown(values: Mapping[str, Any], section: type[BaseModel], prefix: str = "") -> None:
     for name, value in values.items():
         if name not in section.model_fields:
-            known = [prefix + field for field in section.model_fields]
-            near = difflib.get_close_matches(prefix + name, known, n=1) or _anywhere(name)
-            hint = f"did you mean {near[0]}?" if near else f"known here: {', '.join(known)}"
+            known = {field: prefix + field for field in section.model_fields}
+            near = [known[field] for field in difflib.get_close_matches(name, known, n=1)] or _anywhere(name)
+            hint = f"did you mean {near[0]}?" if near else f"known here: {', '.join(known.values())}"
             raise ConfigError(f"no setting is named {prefix + name}; {hint}")
         inner = section.model_fields[name].annotation
         if isinstance(value, Mapping) and isinstance(inner, type) and issubclass(inner, BaseModel):

@@ -7,6 +7,10 @@ import sys
 import typer
 
 from synthsieve import __version__
+from synthsieve.cli.doctor import doctor
+from synthsieve.cli.evaluate import evaluate
+from synthsieve.cli.fit import fit
+from synthsieve.cli.sample import sample
 from synthsieve.errors import SynthsieveError
 
 app = typer.Typer(
@@ -30,6 +34,10 @@ def _root(
     version: bool = typer.Option(False, "--version", callback=_show_version, is_eager=True, help="Print the version."),
 ) -> None:
     pass
+
+
+for verb in (fit, sample, evaluate, doctor):
+    app.command()(verb)
 
 
 def main(arguments: list[str] | None = None) -> None:

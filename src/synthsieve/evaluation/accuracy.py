@@ -8,7 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from synthsieve.data.dataset import Dataset
 from synthsieve.data.encoding import Encoding
+from synthsieve.data.splits import Split
 from synthsieve.model.classifier import GenerativeClassifier
 from synthsieve.randomness import torch_stream
 
@@ -38,6 +40,14 @@ class Scores:
         half = z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
         return max(0.0, middle - half), min(1.0, middle + half)
 
+    def in_words(self, part: str) -> str:
+        """`test accuracy 95.3 % (94.1 to 96.2, 359 examples)`."""
+        low, high = self.interval()
+        return (
+            f"{part} accuracy {100 * self.accuracy:.1f} % "
+            f"(95 % interval {100 * low:.1f} to {100 * high:.1f}, {self.count} examples)"
+        )
+
     def as_row(self, prefix: str) -> dict[str, float]:
         return {f"{prefix}_accuracy": self.accuracy, f"{prefix}_cross_entropy": self.cross_entropy}
 
@@ -59,6 +69,18 @@ def probabilities(model: GenerativeClassifier, encoding: Encoding, x: np.ndarray
 def score_classifier(model: GenerativeClassifier, encoding: Encoding, x: np.ndarray, y: np.ndarray) -> Scores:
     """The model's figures on x (n, *shape), as stored, and y (n,)."""
     return score_probabilities(probabilities(model, encoding, x), y)
+
+
+def score_part(
+    model: GenerativeClassifier, encoding: Encoding, dataset: Dataset, split: Split, part: str
+) -> Scores | None:
+    """The model's figures on the split's `test` or `validation` rows; None where there are none."""
+    rows = split.test if part == "test" else split.validation
+    own = part == "test" and split.test_is_own and dataset.test is not None
+    examples = dataset.test if own else dataset.train
+    if not len(rows) or examples is None:
+        return None
+    return score_classifier(model, encoding, examples.x[rows], examples.y[rows])
 
 
 def score_probabilities(p: np.ndarray, y: np.ndarray) -> Scores:

@@ -13,7 +13,7 @@ from synthsieve.config import Objective
 from synthsieve.data.batches import Batches
 from synthsieve.data.dataset import Dataset
 from synthsieve.data.encoding import Encoding
-from synthsieve.evaluation.accuracy import Scores, score_classifier
+from synthsieve.evaluation.accuracy import Scores, score_part
 from synthsieve.learning import checkpoint
 from synthsieve.learning.history import History
 from synthsieve.learning.learner import Learner
@@ -89,8 +89,8 @@ def fit(run: RunFolder, dataset: Dataset, *, progress: Progress | None = None) -
         history.add(learner.terms)
         at_end = learner.step == settings.steps
         if learner.step % settings.evaluate_every == 0 or at_end:
-            scores = _validate(learner, run, dataset)
-            row = history.close_row(step=learner.step, **({} if scores is None else scores.as_row("validation")))
+            scores = score_part(learner.averaged, run.encoding, dataset, run.split, "validation")
+            row = history.close_row(step=learner.step, **_figures(scores))
             if best is None or _better(row, best):
                 best = row
                 checkpoint.save_weights(run.best, learner, {"best": best})
@@ -108,11 +108,8 @@ def encoded(encoding: Encoding, x: np.ndarray) -> torch.Tensor:
     return torch.from_numpy(np.ascontiguousarray(encoding.encode(x)))
 
 
-def _validate(learner: Learner, run: RunFolder, dataset: Dataset) -> Scores | None:
-    rows = run.split.validation
-    if not len(rows):
-        return None
-    return score_classifier(learner.averaged, run.encoding, dataset.train.x[rows], dataset.train.y[rows])
+def _figures(scores: Scores | None) -> dict[str, float]:
+    return {} if scores is None else scores.as_row("validation")
 
 
 def _better(row: dict[str, float], best: dict[str, float]) -> bool:

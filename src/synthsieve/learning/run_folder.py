@@ -16,6 +16,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from synthsieve import __version__
@@ -90,8 +91,8 @@ class RunFolder:
             test_fraction=settings.data.test_fraction,
             seed=settings.seed,
         )
-        rows = [*split.labeled, *split.unlabeled]
-        run = cls(path, origin, settings, split, fit_encoding(dataset, rows))  # type: ignore[arg-type]
+        rows = np.concatenate([split.labeled, split.unlabeled])
+        run = cls(path, origin, settings, split, fit_encoding(dataset, rows))
         split.write(path / "split.json")
         write_json(path / "run.json", run.to_json())
         return run
@@ -110,6 +111,20 @@ class RunFolder:
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise CheckpointError(f"{path / 'run.json'} cannot be used ({error}): fit again") from None
         return cls(path, origin, settings, Split.read(path / "split.json"), encoding)
+
+    def check_asked(self, origin: Origin, settings: Settings, dataset: Dataset) -> None:
+        """Refuse to go on with other data or other settings than the run began with."""
+        if origin.source != self.origin.source:
+            raise ConfigError(f"{self.path} is a run on {self.origin.source}, not on {origin.source}: give that source")
+        self.split.check_against(dataset)
+        before, now = _flat(self.settings.model_dump(mode="json")), _flat(settings.model_dump(mode="json"))
+        changed = [name for name in before if before[name] != now[name]]
+        if changed:
+            name = changed[0]
+            raise ConfigError(
+                f"{self.path} was begun with {name}={before[name]}, not {now[name]}: "
+                "resume with the same settings, or choose another folder"
+            )
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -143,3 +158,11 @@ def versions() -> dict[str, str]:
         except PackageNotFoundError:
             found[name] = "absent"
     return found
+
+
+def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """{"a": {"b": 1}} -> {"a.b": 1}."""
+    flat: dict[str, Any] = {}
+    for name, value in values.items():
+        flat |= _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}
+    return flat

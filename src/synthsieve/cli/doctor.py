@@ -1,0 +1,37 @@
+"""`synthsieve doctor`: versions, cores, threads, and which data can be found."""
+
+from __future__ import annotations
+
+from synthsieve.cli import options
+from synthsieve.cli.options import finish
+
+
+def doctor(data_dir: options.DataDir = None, as_json: options.Json = False, debug: options.Debug = False) -> None:
+    """Say what this machine has: versions, cores, threads, memory, and the data that need no download."""
+    import os
+
+    import torch
+
+    from synthsieve.config import preset_names
+    from synthsieve.data.download import MNIST, SVHN, find
+    from synthsieve.learning.run_folder import versions
+
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    data = {"digits": "embedded"}
+    for publication in (SVHN, MNIST):
+        found = [find(publication, file, data_dir) for file in publication.files]
+        data[publication.name] = "absent" if None in found else str(found[0].parent)  # type: ignore[union-attr]
+    report = {
+        "versions": versions(),
+        "cores": cores,
+        "torch_threads": torch.get_num_threads(),
+        "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
+        "gpu": torch.cuda.get_device_name(0) if torch.cuda.is_available() else None,
+        "data": data,
+        "presets": preset_names(),
+    }
+    lines = [f"{name} {number}" for name, number in report["versions"].items()]  # type: ignore[attr-defined]
+    lines += [f"cores {cores}, torch threads {report['torch_threads']}, memory {report['memory_gib']} GiB"]
+    lines += [f"gpu: {report['gpu'] or 'none'}", *(f"data {name}: {where}" for name, where in data.items())]
+    lines += [f"presets: {', '.join(preset_names())}"]
+    finish(report, lines, as_json=as_json)

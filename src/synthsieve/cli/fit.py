@@ -1,0 +1,84 @@
+"""`synthsieve fit SOURCE -o OUT`: learn the generative classifier."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from synthsieve.cli import options
+from synthsieve.cli.options import finish, say
+
+
+def fit(
+    source: options.Source,
+    out: options.Out,
+    labels: Annotated[int | None, typer.Option(help="Labelled examples, balanced over classes.")] = None,
+    label: options.Label = None,
+    data_dir: options.DataDir = None,
+    config: options.Config = None,
+    set_: options.Set = None,
+    seed: options.Seed = None,
+    supervised: Annotated[bool, typer.Option("--supervised", help="The twin: the same labels alone.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on from the last checkpoint in OUT.")] = False,
+    tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Also write TensorBoard event files.")] = False,
+    threads: options.Threads = None,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+    debug: options.Debug = False,
+) -> None:
+    """Learn a generative classifier from few labels and many unlabelled examples."""
+    from synthsieve.config import load_settings
+    from synthsieve.evaluation.accuracy import score_part
+    from synthsieve.learning import loop
+    from synthsieve.learning.run_folder import Origin, RunFolder
+    from synthsieve.progress import for_stream
+
+    asked: dict[str, Any] = {}
+    if seed is not None:
+        asked["seed"] = seed
+    if labels is not None:
+        asked["data"] = {"labels": labels}
+    if supervised:
+        asked["learning"] = {"objective": "supervised"}
+    settings = load_settings(config or default_preset(source), set_ or (), asked)
+    options.use_threads(threads)
+
+    origin = Origin(source, label, None if data_dir is None else str(data_dir))
+    dataset = origin.load(for_stream("data", quiet=quiet))
+    if resume and RunFolder.exists(out):
+        run = RunFolder.open(out)
+        run.check_asked(origin, settings, dataset)
+    else:
+        run = RunFolder.create(out, origin, settings, dataset)
+    for note in run.split.notes:
+        say(note, as_json=as_json)
+    split = run.split
+    say(
+        f"{dataset.name}: {len(split.labeled)} labelled, {len(split.unlabeled)} unlabelled, "
+        f"{len(split.validation)} validation, {len(split.test)} test",
+        as_json=as_json,
+    )
+    result = loop.fit(run, dataset, progress=for_stream("fit", quiet=quiet))
+    scores = score_part(run.model(), run.encoding, dataset, split, "test")
+    report = {
+        "out": str(out),
+        "steps": result.steps,
+        "best_step": result.best_step,
+        "validation_accuracy": result.validation_accuracy,
+        "test_accuracy": None if scores is None else scores.accuracy,
+        "test_interval": None if scores is None else scores.interval(),
+        "seconds": round(result.seconds, 1),
+    }
+    lines = [f"{result.steps} steps in {result.seconds:.0f} s, best on validation at step {result.best_step}"]
+    if result.validation_accuracy is not None:
+        lines.append(f"validation accuracy {100 * result.validation_accuracy:.1f} %")
+    if scores is not None:
+        lines.append(scores.in_words("test"))
+    lines.append(f"draw samples with: synthsieve sample {out} --per-class 10")
+    finish(report, lines, as_json=as_json)
+
+
+def default_preset(source: str) -> str | None:
+    """The preset that belongs to a source by name; paths start from the plain defaults."""
+    return {"digits": "digits-minutes", "mnist": "mnist-minutes", "svhn": "svhn-cpu"}.get(source)

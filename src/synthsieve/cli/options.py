@@ -1,0 +1,42 @@
+"""Options that several verbs share, and how a verb prints."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+Out = Annotated[Path, typer.Option("--out", "-o", help="Folder to write to.")]
+Run = Annotated[Path, typer.Argument(help="The folder that `synthsieve fit` wrote.", metavar="OUT")]
+Source = Annotated[
+    str, typer.Argument(help="digits, svhn, mnist, or a path: .npz, .csv, .parquet, .mat, idx file, image folder.")
+]
+Label = Annotated[str | None, typer.Option(help="Label column of a table.")]
+DataDir = Annotated[Path | None, typer.Option(help="Where svhn and mnist lie, or are downloaded to.")]
+Config = Annotated[str | None, typer.Option("--config", "-c", help="A preset's name or a TOML file.")]
+Set = Annotated[list[str] | None, typer.Option("--set", help="One setting, such as learning.steps=2000.")]
+Seed = Annotated[int | None, typer.Option(help="Decides every random choice.")]
+Threads = Annotated[int | None, typer.Option(min=1, help="Threads of one process; all cores if not given.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, and nothing else, to standard output.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the whole trace of an error.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="No progress.")]
+
+
+def use_threads(threads: int | None) -> None:
+    """Let torch use that many threads."""
+    import torch
+
+    if threads is not None:
+        torch.set_num_threads(threads)
+
+
+def say(line: str, *, as_json: bool) -> None:
+    """A line for people: on standard output, or on standard error when that belongs to JSON."""
+    typer.echo(line, err=as_json)
+
+
+def finish(result: dict[str, Any], lines: list[str], *, as_json: bool) -> None:
+    """The result, as JSON or in words."""
+    typer.echo(json.dumps(result, indent=2) if as_json else "\n".join(lines))

@@ -1,0 +1,59 @@
+"""`synthsieve sample OUT --per-class N`: new labelled examples from a fitted run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from synthsieve.cli import options
+from synthsieve.cli.options import finish
+
+
+def sample(
+    out: options.Run,
+    per_class: Annotated[int, typer.Option(min=1, help="Samples of each class.")] = 10,
+    to: Annotated[Path | None, typer.Option("--to", help="Where to write; OUT/samples.npz if not given.")] = None,
+    temperature: Annotated[float | None, typer.Option(min=0, help="Below 1: surer and less varied.")] = None,
+    num_steps: Annotated[int | None, typer.Option(min=0, help="Langevin steps.")] = None,
+    noise: Annotated[bool, typer.Option("--noise", help="Add the observation noise: a draw of p(x given z).")] = False,
+    seed: options.Seed = None,
+    threads: options.Threads = None,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+    debug: options.Debug = False,
+) -> None:
+    """Draw labelled samples: an .npz (x, y, classes, latent) and, for images, a PNG grid with a row a class."""
+    from synthsieve.drawing import draw_samples
+    from synthsieve.learning.run_folder import RunFolder
+    from synthsieve.progress import for_stream
+    from synthsieve.sampling.langevin import LangevinSettings
+
+    options.use_threads(threads)
+    run = RunFolder.open(out)
+    defaults = run.settings.sampling
+    chains = LangevinSettings(
+        num_steps=defaults.num_steps if num_steps is None else num_steps,
+        step_size=defaults.step_size,
+        temperature=defaults.temperature if temperature is None else temperature,
+    )
+    drawn = draw_samples(
+        run.model(),
+        run.encoding,
+        per_class=per_class,
+        chains=chains,
+        noise=noise,
+        seed=run.settings.seed if seed is None else seed,
+        progress=for_stream("sample", quiet=quiet),
+    )
+    path = to or out / "samples.npz"
+    drawn.write(path, run.split.classes)
+    report = {"samples": str(path), "count": len(drawn.y), "classes": list(run.split.classes)}
+    lines = [f"{len(drawn.y)} samples, {per_class} of each of {len(run.split.classes)} classes: {path}"]
+    if drawn.is_image:
+        grid = path.with_suffix(".png")
+        drawn.write_grid(grid)
+        report["grid"] = str(grid)
+        lines.append(f"a row a class: {grid}")
+    finish(report, lines, as_json=as_json)

@@ -1,0 +1,88 @@
+"""A checkpoint is taken up bit for bit, or refused with a sentence."""
+
+import json
+import struct
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from synthsieve.errors import CheckpointError
+from synthsieve.learning import checkpoint
+from synthsieve.learning.loop import BatchSource, fit
+from synthsieve.learning.step import take_step
+
+
+@pytest.fixture
+def written(quick_run, digits):
+    run = quick_run("run", "learning.steps=3", "learning.checkpoint_every=3")
+    fit(run, digits)
+    return run
+
+
+def test_every_number_comes_back(written):
+    learner, again = written.new_learner(), written.new_learner()
+    checkpoint.load(written.last, learner)
+    checkpoint.load(written.last, again)
+    fresh = written.new_learner()
+    assert learner.step == 3
+    assert any(not torch.equal(a, b) for a, b in zip(learner.model.parameters(), fresh.model.parameters(), strict=True))
+    for name, optimiser in learner.optimisers.items():
+        states = optimiser.state_dict()["state"], again.optimisers[name].state_dict()["state"]
+        assert len(states[0]) > 0
+        assert all(torch.equal(states[0][i]["exp_avg"], states[1][i]["exp_avg"]) for i in states[0])
+
+
+def test_going_on_from_disk_equals_going_on_in_memory(quick_run, digits):
+    run = quick_run()
+    learner, source = run.new_learner(), BatchSource(run, digits)
+    for _ in range(3):
+        take_step(learner, next(source))
+    checkpoint.save(run.last, learner, {"batches": source.state()})
+    other, other_source = run.new_learner(), BatchSource(run, digits)
+    other_source.restore(checkpoint.load(run.last, other)["batches"])
+    for _ in range(3):
+        take_step(learner, next(source))
+        take_step(other, next(other_source))
+    assert learner.terms == other.terms
+    assert all(torch.equal(a, b) for a, b in zip(learner.model.parameters(), other.model.parameters(), strict=True))
+    assert all(
+        torch.equal(learner.generators[name].get_state(), other.generators[name].get_state())
+        for name in learner.generators
+    )
+
+
+@pytest.mark.parametrize("keep", [0, 5, 200, 0.5, -1])
+def test_a_truncated_file_is_refused(written, keep):
+    data = written.last.read_bytes()
+    written.last.write_bytes(data[: int(keep * len(data)) if isinstance(keep, float) else keep])
+    with pytest.raises(CheckpointError, match="is not a whole checkpoint"):
+        checkpoint.load(written.last, written.new_learner())
+
+
+def test_a_flipped_bit_is_found(written):
+    data = bytearray(written.last.read_bytes())
+    data[-100] ^= 1
+    written.last.write_bytes(bytes(data))
+    with pytest.raises(CheckpointError, match="is damaged"):
+        checkpoint.load(written.last, written.new_learner())
+
+
+def test_foreign_files_are_refused(written):
+    save_file({"a": torch.zeros(1)}, written.last)
+    with pytest.raises(CheckpointError, match="no checkpoint of this program"):
+        checkpoint.load(written.last, written.new_learner())
+    np.savez(written.last.with_suffix(".npz"), a=np.zeros(1))
+    with pytest.raises(CheckpointError, match="is not a whole checkpoint"):
+        checkpoint.load(written.last.with_suffix(".npz"), written.new_learner())
+    header = json.dumps({"a": {"dtype": "F32", "shape": [2**40], "data_offsets": [0, 2**42]}}).encode()
+    written.last.write_bytes(struct.pack("<Q", len(header)) + header)
+    with pytest.raises(CheckpointError, match="is not a whole checkpoint"):
+        checkpoint.load(written.last, written.new_learner())
+
+
+def test_another_run_s_checkpoint_is_refused(written, quick_run):
+    other = quick_run("other", "model.energy_width=17")
+    with pytest.raises(CheckpointError, match="written with another settings"):
+        checkpoint.load(written.last, other.new_learner())

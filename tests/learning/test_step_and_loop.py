@@ -1,0 +1,152 @@
+"""Algorithm 1 as it runs: what each update touches, what is kept, and what stops it."""
+
+import csv
+import json
+
+import pytest
+import torch
+
+from synthsieve.errors import ConfigError, NonFiniteLossError
+from synthsieve.learning import step as steps
+from synthsieve.learning.learner import ramp_at, rate_at
+from synthsieve.learning.loop import BatchSource, fit
+from synthsieve.learning.run_folder import Origin, RunFolder
+
+
+def changed(before, module):
+    return [name for name, value in module.state_dict().items() if not torch.equal(before[name], value)]
+
+
+def copied(module):
+    return {name: value.clone() for name, value in module.state_dict().items()}
+
+
+@pytest.fixture
+def ready(quick_run, digits):
+    run = quick_run()
+    learner = run.new_learner()
+    learner.model.train()
+    return learner, next(BatchSource(run, digits))
+
+
+def test_each_step_moves_its_own_networks(ready):
+    learner, batch = ready
+    model = learner.model
+    before = copied(model)
+    q, z_posterior = steps.sample_posterior(learner, batch.unlabeled_x)
+    z_prior = steps.sample_prior(learner, z_posterior)
+    assert changed(before, model) == []
+    assert not z_prior.requires_grad
+
+    steps.learn_prior(learner, z_posterior, z_prior)
+    assert {name.split(".")[0] for name in changed(before, model)} == {"energy"}
+
+    before = copied(model)
+    steps.learn_inference_and_generator(learner, batch.unlabeled_x, q, z_posterior)
+    assert {".".join(name.split(".")[:2]) for name in changed(before, model)} == {
+        "encoder.style_tower",
+        "generator.network",
+    }
+
+    before = copied(model)
+    steps.learn_labels(learner, batch)
+    assert {".".join(name.split(".")[:2]) for name in changed(before, model)} == {"encoder.label_tower", "energy.network"}
+
+
+def test_the_twin_learns_from_labels_alone(quick_run, digits):
+    run = quick_run("twin", "learning.objective=supervised")
+    learner, batch = run.new_learner(), next(BatchSource(run, digits))
+    before = copied(learner.model)
+    assert len(batch.unlabeled_x) == 0
+    steps.take_step(learner, batch)
+    assert {name.split(".")[0] for name in changed(before, learner.model)} == {"energy", "encoder"}
+
+
+def test_same_seed_same_bytes_and_another_seed_others(quick_run, digits):
+    one, same = quick_run("one"), quick_run("same")
+    results = [fit(run, digits) for run in (one, same)]
+    assert one.last.read_bytes() == same.last.read_bytes()
+    assert one.best.read_bytes() == same.best.read_bytes()
+    assert results[0].validation_accuracy == results[1].validation_accuracy
+    other = quick_run("other", "seed=1")
+    fit(other, digits)
+    assert one.split.hash != other.split.hash
+
+
+def test_history_and_the_best_are_written(quick_run, digits):
+    run = quick_run()
+    result = fit(run, digits)
+    rows = list(csv.DictReader((run.path / "history.csv").open()))
+    lines = [json.loads(line) for line in (run.path / "history.jsonl").read_text().splitlines()]
+    assert [int(row["step"]) for row in rows] == [5, 10, 12]
+    assert [line["step"] for line in lines] == [5, 10, 12]
+    best = max(lines, key=lambda row: (row["validation_accuracy"], -row["validation_cross_entropy"]))
+    assert result.best_step == best["step"]
+    assert result.validation_accuracy == best["validation_accuracy"]
+    assert {"cross_entropy", "elbo", "contrast", "roughness", "mutual_information", "label_kl"} <= set(lines[0])
+
+
+def test_finished_runs_stay_finished(quick_run, digits):
+    run = quick_run()
+    fit(run, digits)
+    before = run.last.read_bytes()
+    assert fit(RunFolder.open(run.path), digits).steps == 12
+    assert run.last.read_bytes() == before
+
+
+def test_a_non_finite_term_stops_with_its_name_and_keeps_the_checkpoint(quick_run, digits, monkeypatch):
+    run = quick_run()
+    plain = steps.objectives.elbo
+    calls = []
+
+    def spoilt(*arguments):
+        calls.append(1)
+        return plain(*arguments) * (float("nan") if len(calls) == 7 else 1)
+
+    monkeypatch.setattr(steps.objectives, "elbo", spoilt)
+    with pytest.raises(NonFiniteLossError, match="'elbo' became nan at step 7: lower learning.elbo_learning_rate") as caught:
+        fit(run, digits)
+    assert (caught.value.step, caught.value.term) == (7, "elbo")
+    monkeypatch.undo()
+    fit(run, digits)
+    unbroken = quick_run("unbroken")
+    fit(unbroken, digits)
+    assert run.last.read_bytes() == unbroken.last.read_bytes()
+
+
+def test_without_unlabelled_rows_the_labelled_ones_carry_the_elbo(quick_run, digits, tmp_path):
+    from synthsieve.config import load_settings
+    from tests.learning.conftest import QUICK
+
+    settings = load_settings("digits-minutes", [*QUICK, "data.labels=none"])
+    run = RunFolder.create(tmp_path / "all", Origin("digits"), settings, digits)
+    assert len(run.split.unlabeled) == 0
+    assert "no unlabelled rows" in run.split.notes[0]
+    assert fit(run, digits).steps == 12
+
+
+def test_rates_rise_then_fall():
+    from synthsieve.config import LearningSettings
+
+    settings = LearningSettings(steps=1000, warmup=100)
+    assert rate_at(0, settings) == pytest.approx(1 / 101)
+    assert rate_at(100, settings) == pytest.approx(1.0)
+    assert rate_at(550, settings) == pytest.approx(0.525, abs=1e-3)
+    assert rate_at(1000, settings) == pytest.approx(0.05)
+    assert rate_at(900, LearningSettings(steps=1000, schedule="constant")) == 1.0
+    assert ramp_at(0, settings) == 0
+    assert ramp_at(5000, settings) == 1
+
+
+def test_a_folder_with_a_run_is_not_written_over(quick_run, digits):
+    run = quick_run()
+    with pytest.raises(ConfigError, match="already holds a run: continue it with --resume"):
+        RunFolder.create(run.path, run.origin, run.settings, digits)
+
+
+def test_averages_follow_the_weights(ready):
+    learner, batch = ready
+    steps.take_step(learner, batch)
+    name, now = next(iter(learner.model.state_dict().items()))
+    mean = learner.averaged.state_dict()[name]
+    assert 0 < (mean - now).abs().max() < 0.1
