@@ -1,0 +1,37 @@
+"""Greedy facility location: pick the point that brings everybody nearest, tell its neighbours, repeat.
+
+The plain algorithm computes every candidate's gain at every step. A pick changes only the gains near the points that
+turn to it, so here only those are brought up to date (`FacilityLocation.take`): the picks are the plain algorithm's own,
+pick for pick, and the work is a small part of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from synthsieve.progress import Progress
+from synthsieve.selection.facility_location import FacilityLocation
+
+
+@dataclass(frozen=True)
+class Target:
+    """When to stop: after `count` picks, or as soon as L is at most `bound`, whichever comes first."""
+
+    count: int
+    bound: float = 0.0
+
+    def reached(self, location: FacilityLocation) -> bool:
+        return len(location.picks) >= self.count or (self.bound > 0.0 and location.bound_at_most <= self.bound)
+
+
+def greedy(location: FacilityLocation, target: Target, progress: Progress) -> list[float]:
+    """Take the best candidate until the target is reached; returns what each pick took off L.
+
+    pick = argmax_j sum_i w_i (reach_i - |g_i - g_j|)+, the lowest row among equals (CRAIG, Algorithm 1).
+    """
+    gains = []
+    while not target.reached(location):
+        location.sharpen()
+        gains.append(location.take(location.best().position) * location.unit)
+        progress.update(len(location.picks), target.count)
+    return gains

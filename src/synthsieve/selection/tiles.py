@@ -1,0 +1,191 @@
+"""Points laid out for distances: sixteen neighbours a tile, tiles in the order of a k-d tree, a box around each.
+
+A box tells how near its points can be at best, so whole tiles, and groups of tiles, are passed over unseen.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+
+from synthsieve.selection.lanes import LANES
+
+GROUP = 32
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """Points in tiles of sixteen.
+
+    Attributes:
+        coords: float64 (tiles, d, 16), the points times a power of two; infinity where the last tile has no point.
+        norms: float64 (tiles, 2, 16), squared norms of the gradient and of the feature part; zero without features.
+        rows: int32 (tiles, 16), the row each point came from; -1 where there is none.
+        weight: float64 (tiles, 16), what each point counts; 0 where there is none.
+        low, high: float64 (tiles, d), the box around each tile.
+        group_low, group_high: float64 (groups, d), the box around every 32 tiles in a row.
+        split: columns from here on are features of an outer product; equal to d for plain points.
+        magnitude: a distance between the points is this times one between `coords`.
+    """
+
+    coords: np.ndarray
+    norms: np.ndarray
+    rows: np.ndarray
+    weight: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    group_low: np.ndarray
+    group_high: np.ndarray
+    split: int
+    magnitude: float
+
+    @property
+    def num_points(self) -> int:
+        return int((self.rows >= 0).sum())
+
+    @property
+    def boxed(self) -> bool:
+        """Whether boxes bound distances; they do not for outer products."""
+        return self.split == self.coords.shape[1]
+
+    def positions(self) -> np.ndarray:
+        """int64 (n,): where each row lies, as tile * 16 + lane."""
+        flat = self.rows.ravel()
+        places = np.flatnonzero(flat >= 0)
+        positions = np.empty(len(places), dtype=np.int64)
+        positions[flat[places]] = places
+        return positions
+
+
+def lay_out(points: np.ndarray, weight: np.ndarray, *, rows: np.ndarray | None = None, split: int | None = None) -> Tiles:
+    """Lay `points[rows]` (n, d), each counting `weight` (n,), into tiles; `rows` in the result number 0 to n - 1."""
+    rows = np.arange(len(points)) if rows is None else rows
+    num_points, dims = len(rows), points.shape[1]
+    split = dims if split is None else split
+    num_tiles = -(-num_points // LANES)
+    order = rows.astype(np.int32)
+    rank = np.arange(num_points, dtype=np.int32)
+    _sort_into_boxes(points, order, rank, num_tiles)
+
+    shrink, magnitude = _powers_of_two(points, rows, split)
+    coords = np.full((num_tiles, dims, LANES), np.inf)
+    _fill(points, order, shrink, coords)
+    tile_rows = _padded(rank, num_tiles, -1)
+    tile_weight = _padded(weight[rank].astype(np.float64), num_tiles, 0.0)
+    low, high = _boxes(coords)
+    starts = np.arange(0, num_tiles, GROUP)
+    return Tiles(
+        coords=coords,
+        norms=_norms(coords, split) if split < dims else np.zeros((num_tiles, 2, LANES)),
+        rows=tile_rows,
+        weight=tile_weight,
+        low=low,
+        high=high,
+        group_low=np.minimum.reduceat(low, starts),
+        group_high=np.maximum.reduceat(high, starts),
+        split=split,
+        magnitude=magnitude,
+    )
+
+
+def _powers_of_two(points: np.ndarray, rows: np.ndarray, split: int) -> tuple[np.ndarray, float]:
+    """Factors that bring each part's largest entry near 1 without rounding, so that squares neither over- nor underflow."""
+    largest = np.zeros(points.shape[1])
+    for start in range(0, len(rows), 65536):
+        block = np.abs(points[rows[start : start + 65536]])
+        np.maximum(largest, block.max(axis=0), out=largest)
+    shrink = np.ones(points.shape[1])
+    magnitude = 1.0
+    for part in (slice(0, split), slice(split, None)):
+        top = largest[part].max(initial=0.0)
+        if top > 0:
+            exponent = int(np.clip(np.frexp(top)[1], -1000, 1000))
+            shrink[part] = 2.0**-exponent
+            magnitude *= 2.0**exponent
+    return shrink, magnitude
+
+
+def _padded(values: np.ndarray, num_tiles: int, padding: float) -> np.ndarray:
+    full = np.full(num_tiles * LANES, padding, dtype=values.dtype)
+    full[: len(values)] = values
+    return full.reshape(num_tiles, LANES)
+
+
+def _norms(coords: np.ndarray, split: int) -> np.ndarray:
+    present = np.where(np.isfinite(coords), coords, 0.0)
+    return np.stack([(present[:, :split] ** 2).sum(axis=1), (present[:, split:] ** 2).sum(axis=1)], axis=1)
+
+
+def _boxes(coords: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    low = coords.min(axis=2)
+    high = coords.max(axis=2)
+    last = coords[-1]
+    high[-1] = np.where(np.isfinite(last), last, -np.inf).max(axis=1)
+    return low, high
+
+
+@njit(cache=True, nogil=True)
+def _fill(points: np.ndarray, order: np.ndarray, shrink: np.ndarray, coords: np.ndarray) -> None:
+    for place in range(len(order)):
+        for k in range(points.shape[1]):
+            coords[place // LANES, k, place % LANES] = points[order[place], k] * shrink[k]
+
+
+@njit(cache=True, nogil=True)
+def _sort_into_boxes(points: np.ndarray, order: np.ndarray, rank: np.ndarray, num_tiles: int) -> None:
+    """Reorder `order` and `rank` alike so that every 2^k consecutive tiles hold the points of one k-d tree node."""
+    stack = [(0, len(order), num_tiles)]
+    while len(stack) > 0:
+        start, stop, tiles = stack.pop()
+        if tiles <= 1:
+            continue
+        left = 1
+        while 2 * left < tiles:
+            left *= 2
+        middle = start + left * LANES
+        _partition(points, order, rank, start, stop, middle, _widest(points, order, start, stop))
+        stack.append((start, middle, left))
+        stack.append((middle, stop, tiles - left))
+
+
+@njit(cache=True, nogil=True)
+def _widest(points: np.ndarray, order: np.ndarray, start: int, stop: int) -> int:
+    widest, width = 0, -1.0
+    for k in range(points.shape[1]):
+        low = high = points[order[start], k]
+        for place in range(start + 1, stop):
+            value = points[order[place], k]
+            low, high = min(low, value), max(high, value)
+        if high - low > width:
+            widest, width = k, high - low
+    return widest
+
+
+@njit(cache=True, nogil=True)
+def _partition(
+    points: np.ndarray, order: np.ndarray, rank: np.ndarray, start: int, stop: int, middle: int, k: int
+) -> None:
+    """Hoare's selection: afterwards no point of [start, middle) lies above one of [middle, stop) in column k."""
+    left, right = start, stop - 1
+    while left < right:
+        a, b, c = points[order[left], k], points[order[(left + right) // 2], k], points[order[right], k]
+        pivot = max(min(a, b), min(max(a, b), c))
+        i, j = left, right
+        while i <= j:
+            while points[order[i], k] < pivot:
+                i += 1
+            while points[order[j], k] > pivot:
+                j -= 1
+            if i <= j:
+                order[i], order[j] = order[j], order[i]
+                rank[i], rank[j] = rank[j], rank[i]
+                i += 1
+                j -= 1
+        if middle <= j:
+            right = j
+        elif middle >= i:
+            left = i
+        else:
+            return
