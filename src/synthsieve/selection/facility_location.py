@@ -165,7 +165,7 @@ class FacilityLocation:
         """Compute every candidate's gain afresh: all reaches rise from nothing."""
         tiles = self.tiles
         if self.gains is None:
-            self.gains, self._best = np.empty(tiles.rows.shape), np.empty(len(tiles.rows))
+            self.gains, self._best = np.empty(tiles.rows.shape), np.empty(len(tiles.group_low))
         self.gains.fill(0.0)
         self.gains.flat[self.picks] = -np.inf
         points = (tiles.coords, tiles.norms, tiles.low, tiles.high, tiles.weight)
@@ -286,16 +286,20 @@ def _shift(  # type: ignore[no-untyped-def]
         longest[block] = old[block].max() / scale
     everyone = (1 << LANES) - 1
     for group in range(first, group_low.shape[0], step):
-        tiles = range(group * GROUP, min((group + 1) * GROUP, coords.shape[0]))
+        start, stop = group * GROUP, min((group + 1) * GROUP, coords.shape[0])
+        touched = rising
         for block in range(own.shape[0]):
             if boxed and _beyond(own_low, own_high, block, group_low, group_high, group, longest[block]):
                 continue
-            for tile in tiles:
+            for tile in range(start, stop):
                 lanes = everyone
                 if boxed:
                     if _beyond(own_low, own_high, block, low, high, tile, longest[block]):
                         continue
                     lanes = lanes_within(own, block, low, high, tile, scale, old)
+                    if lanes == 0:
+                        continue
+                touched = True
                 for lane in range(LANES):
                     if (lanes >> lane) & 1 and own_weight[block, lane] > 0.0:
                         was = 0.0 if rising else old[block, lane]
@@ -303,8 +307,18 @@ def _shift(  # type: ignore[no-untyped-def]
                             coords, norms, tile, own, own_norms, block, lane, split, scale,
                             gains, own_weight[block, lane], was, new[block, lane],
                         )  # fmt: skip
-        for tile in tiles:
-            best[tile] = gains[tile].max()
+        if touched:
+            best[group] = _largest(gains, start, stop)
+
+
+@njit(cache=True, nogil=True)
+def _largest(gains, start, stop):  # type: ignore[no-untyped-def]
+    """The largest gain of the tiles from `start` to `stop`, lane by lane first: that is one vector operation a tile."""
+    lanes = gains[start].copy()
+    for tile in range(start + 1, stop):
+        for lane in range(LANES):
+            lanes[lane] = max(lanes[lane], gains[tile, lane])
+    return lanes.max()
 
 
 @njit(cache=True, nogil=True)
@@ -312,11 +326,12 @@ def _best(best, gains, rows):  # type: ignore[no-untyped-def]
     """The position of the largest gain, of the lowest row among equals."""
     largest = best.max()
     position, lowest = -1, np.int64(2**62)
-    for tile in range(len(best)):
-        if best[tile] == largest:
-            for lane in range(LANES):
-                if gains[tile, lane] == largest and 0 <= rows[tile, lane] < lowest:
-                    position, lowest = tile * LANES + lane, np.int64(rows[tile, lane])
+    for group in range(len(best)):
+        if best[group] == largest:
+            for tile in range(group * GROUP, min((group + 1) * GROUP, len(gains))):
+                for lane in range(LANES):
+                    if gains[tile, lane] == largest and 0 <= rows[tile, lane] < lowest:
+                        position, lowest = tile * LANES + lane, np.int64(rows[tile, lane])
     return position
 
 

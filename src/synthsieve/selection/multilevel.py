@@ -19,6 +19,7 @@ from synthsieve.selection.tiles import Tiles, lay_out
 from synthsieve.selection.workers import Workers
 
 THINNING = 4
+LEAD = 12
 # Below this, greedy from scratch is quick.
 SMALL = 4_000
 
@@ -31,8 +32,8 @@ def warm_start(tiles: Tiles, count: int, workers: Workers, report: Callable[[str
     kept, weight = _thin(tiles)
     coarse = lay_out(_points_at(tiles, kept), weight, split=tiles.split)
     location = FacilityLocation(coarse, workers, report)
-    location.stand(warm_start(coarse, count // THINNING, workers, report))
-    greedy(location, Target(count // THINNING), Silent())
+    location.stand(warm_start(coarse, count // LEAD, workers, report))
+    greedy(location, Target(count // LEAD), Silent())
     return [int(kept[coarse.rows.flat[position]]) for position in location.picks]
 
 

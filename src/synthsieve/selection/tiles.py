@@ -154,12 +154,15 @@ def _sort_into_boxes(points: np.ndarray, order: np.ndarray, rank: np.ndarray, nu
 def _widest(points: np.ndarray, order: np.ndarray, start: int, stop: int) -> int:
     widest, width = 0, -1.0
     for k in range(points.shape[1]):
-        low = high = points[order[start], k]
-        for place in range(start + 1, stop):
-            value = points[order[place], k]
-            low, high = min(low, value), max(high, value)
-        if high - low > width:
-            widest, width = k, high - low
+        total = squares = 0.0
+        first = np.float64(points[order[start], k])
+        for place in range(start, stop):
+            value = points[order[place], k] - first
+            total += value
+            squares += value * value
+        spread = squares - total * total / (stop - start)
+        if spread > width:
+            widest, width = k, spread
     return widest
 
 
