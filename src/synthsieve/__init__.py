@@ -11,9 +11,9 @@ from typing import Any
 __version__ = "0.1.0"
 
 _PUBLIC = {
-    "select": "synthsieve.selection.door",
-    "Selection": "synthsieve.selection.door",
-    "CoresetSelector": "synthsieve.selection.estimator",
+    "select": "synthsieve.sieve",
+    "Selection": "synthsieve.sieve",
+    "CoresetSelector": "synthsieve.selector",
     "estimate_memory": "synthsieve.selection.memory",
     "SynthsieveError": "synthsieve.errors",
 }

@@ -11,11 +11,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
+from synthsieve.selection.compiled import kernel
 from synthsieve.selection.lanes import LANES, lanes_within, shift_gains, units_to_tile
 from synthsieve.selection.tiles import GROUP, Tiles
 from synthsieve.selection.workers import Workers
@@ -30,14 +29,6 @@ _WORTH_SHARING = 500_000
 _GROUPS_PER_ROUND = 64
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """A point and what picking it would take off L, in units."""
-
-    position: int
-    gain: float
-
-
 class FacilityLocation:
     """The state of a selection: the picks so far, each point's nearest pick, each candidate's exact gain.
 
@@ -48,6 +39,7 @@ class FacilityLocation:
         nearest: int32 (tiles, 16), the ordinal of that pick; -1 before any.
         gains: float64 (tiles, 16), units each point would take off L; None until `best` asks for them.
         bound: L, in units.
+        taken_off: what each pick took off L in its turn, in the points' own measure.
         unit: the length of a unit, in the points' own measure.
     """
 
@@ -81,21 +73,21 @@ class FacilityLocation:
         self._group_farthest = np.maximum.reduceat(self._farthest, np.arange(0, len(self._farthest), GROUP))
         self.bound = float((self.tiles.weight * self.reach).sum())
         self.picks: list[int] = []
+        self.taken_off: list[float] = []
         for position in picks:
             self._serve(position)
+        self.bound = float((self.tiles.weight * self.reach).sum())
         self._sharpen_below = self.bound / 256
 
-    def best(self) -> Candidate:
-        """The candidate of largest gain; among equals, the one of the lowest row."""
+    def best(self) -> int:
+        """The position of the candidate of largest gain; among equals, the one of the lowest row."""
         if self.gains is None:
             self._weigh()
         assert self.gains is not None
-        position = _best(self._best, self.gains, self.tiles.rows)
-        return Candidate(position, float(self.gains.flat[position]))
+        return int(_best(self._best, self.gains, self.tiles.rows))
 
-    def take(self, position: int) -> float:
-        """Make the point at `position` a pick, and return what that took off L, in units."""
-        before = self.bound
+    def take(self, position: int) -> None:
+        """Make the point at `position` a pick, and bring the gains around it up to date."""
         changed, former = self._serve(position)
         if self.gains is not None:
             if 2 * len(changed) > self.tiles.rows.size:
@@ -103,7 +95,6 @@ class FacilityLocation:
             else:
                 self.gains.flat[position] = -np.inf
                 self._settle(changed, former)
-        return before - self.bound
 
     def gains_of(self, positions: np.ndarray) -> np.ndarray:
         """Units that each of a few candidates would take off L, without keeping everybody's gain."""
@@ -158,6 +149,7 @@ class FacilityLocation:
             self._former,
         )
         self.picks.append(position)
+        self.taken_off.append(taken_off * self.unit)
         self.bound -= taken_off
         return self._changed[:served], self._former[:served]
 
@@ -180,9 +172,16 @@ class FacilityLocation:
         self._shift(points, old, new, rising=False)
 
     def _shift(
-        self, points: Iterable[np.ndarray], old: np.ndarray, new: np.ndarray, *, rising: bool, turn: int = 0, rounds: int = 1
+        self,
+        points: Iterable[np.ndarray],
+        old: np.ndarray,
+        new: np.ndarray,
+        *,
+        rising: bool,
+        turn: int = 0,
+        rounds: int = 1,
     ) -> None:
-        """Change the gains by what the reaches of `points`, gone from `old` (from nothing if `rising`) to `new`, change."""
+        """Change the gains as the reaches of `points` went from `old` (from nothing if `rising`) to `new`."""
         parts = self._parts(old.size * self.tiles.rows.size // rounds)
 
         def work(part: int) -> None:
@@ -193,13 +192,13 @@ class FacilityLocation:
 
 
 def _diameter_at_most(tiles: Tiles) -> float:
-    """A length no distance exceeds: the diagonal of the box around all points; for outer products, twice the longest."""
+    """A length no distance exceeds: the diagonal of the box around all points, or twice the longest outer product."""
     if tiles.boxed:
         return float(np.linalg.norm(tiles.high.max(axis=0) - tiles.low.min(axis=0)))
     return 2.0 * float(np.sqrt((tiles.norms[:, 0] * tiles.norms[:, 1]).max()))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _beyond(low, high, box, other_low, other_high, other, limit):  # type: ignore[no-untyped-def]
     """Whether two boxes lie at least `limit` apart."""
     squared, most = 0.0, limit * limit
@@ -212,12 +211,12 @@ def _beyond(low, high, box, other_low, other_high, other, limit):  # type: ignor
     return most == 0.0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _serve(  # type: ignore[no-untyped-def]
     coords, norms, split, scale, low, high, group_low, group_high, weight,
     position, ordinal, reach, nearest, farthest, group_farthest, changed, former,
 ):  # fmt: skip
-    """Turn to a new pick every point nearer to it than to its present one; returns how many and what that took off L."""
+    """Turn to a new pick every point that it brings nearer; returns how many and what that took off L."""
     boxed = split == coords.shape[1]
     block, lane = position // LANES, position % LANES
     here = np.empty((1, coords.shape[1]))
@@ -249,7 +248,7 @@ def _serve(  # type: ignore[no-untyped-def]
     return served, taken_off
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _gather(  # type: ignore[no-untyped-def]
     coords, norms, split, scale, low, high, group_low, group_high, weight, reach, changed, former
 ):
@@ -274,7 +273,7 @@ def _gather(  # type: ignore[no-untyped-def]
     return own, own_norms, own_low, own_high, own_weight, old, new
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _shift(  # type: ignore[no-untyped-def]
     coords, norms, split, scale, low, high, group_low, group_high, weight,
     own, own_norms, own_low, own_high, own_weight, old, new, rising, gains, best, first, step,
@@ -311,7 +310,7 @@ def _shift(  # type: ignore[no-untyped-def]
             best[group] = _largest(gains, start, stop)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _largest(gains, start, stop):  # type: ignore[no-untyped-def]
     """The largest gain of the tiles from `start` to `stop`, lane by lane first: that is one vector operation a tile."""
     lanes = gains[start].copy()
@@ -321,7 +320,7 @@ def _largest(gains, start, stop):  # type: ignore[no-untyped-def]
     return lanes.max()
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _best(best, gains, rows):  # type: ignore[no-untyped-def]
     """The position of the largest gain, of the lowest row among equals."""
     largest = best.max()
@@ -335,7 +334,7 @@ def _best(best, gains, rows):  # type: ignore[no-untyped-def]
     return position
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _gains_of(  # type: ignore[no-untyped-def]
     coords, norms, split, scale, low, high, group_low, group_high, weight,
     positions, reach, farthest, group_farthest, out, first, step,

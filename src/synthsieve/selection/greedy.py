@@ -1,8 +1,8 @@
 """Greedy facility location: pick the point that brings everybody nearest, tell its neighbours, repeat.
 
 The plain algorithm computes every candidate's gain at every step. A pick changes only the gains near the points that
-turn to it, so here only those are brought up to date (`FacilityLocation.take`): the picks are the plain algorithm's own,
-pick for pick, and the work is a small part of it.
+turn to it, so here only those are brought up to date (`FacilityLocation.take`): the picks are the plain algorithm's
+own, pick for pick, and the work is a small part of it.
 """
 
 from __future__ import annotations
@@ -24,14 +24,12 @@ class Target:
         return len(location.picks) >= self.count or (self.bound > 0.0 and location.bound_at_most <= self.bound)
 
 
-def greedy(location: FacilityLocation, target: Target, progress: Progress) -> list[float]:
-    """Take the best candidate until the target is reached; returns what each pick took off L.
+def greedy(location: FacilityLocation, target: Target, progress: Progress) -> None:
+    """Take the best candidate until the target is reached.
 
     pick = argmax_j sum_i w_i (reach_i - |g_i - g_j|)+, the lowest row among equals (CRAIG, Algorithm 1).
     """
-    gains = []
     while not target.reached(location):
         location.sharpen()
-        gains.append(location.take(location.best().position) * location.unit)
+        location.take(location.best())
         progress.update(len(location.picks), target.count)
-    return gains

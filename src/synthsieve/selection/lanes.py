@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from llvmlite import ir
+import numba.extending
+from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
-from numba.extending import intrinsic
 
 LANES = 16
+intrinsic: Any = numba.extending.intrinsic
 
 _DOUBLE = ir.DoubleType()
 _INT = ir.IntType(64)
@@ -176,7 +177,7 @@ def units_to_tile(  # type: ignore[no-untyped-def]
 def shift_gains(  # type: ignore[no-untyped-def]
     typing_context, coords, norms, tile, source, source_norms, block, lane, split, scale, gains, weight, old, new
 ):
-    """Change a tile's `gains` (tiles, 16) by what one source point's reach, going from `old` to `new`, changes in them."""
+    """Change a tile's `gains` (tiles, 16) by what one source point's reach, gone from `old` to `new`, changes."""
     tail = (types.Array(types.float64, 2, "C"), types.float64, types.float64, types.float64)
     signature = types.void(*_units_arguments(), *tail)
 

@@ -1,8 +1,8 @@
 """Coarse to fine: the first picks from a thinned-out set, the rest from everybody.
 
-The first picks of greedy see the whole space and cost the most, yet any good spread does nearly as well there. So they are
-chosen on every fourth point of the tree's order, each counting for its four neighbours (recursively, until the set is
-small), and greedy goes on from them with exact gains over all points.
+The first picks of greedy see the whole space and cost the most, yet any good spread does nearly as well there. So a
+sixteenth of the picks is chosen on every fourth point of the tree's order, each counting for its four neighbours (and a
+sixteenth of those on a sixteenth of the points, and so on). From them greedy goes on with exact gains over all points.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from synthsieve.progress import Progress, Silent
+from synthsieve.progress import Silent
 from synthsieve.selection.facility_location import FacilityLocation
 from synthsieve.selection.greedy import Target, greedy
 from synthsieve.selection.lanes import LANES
@@ -19,15 +19,14 @@ from synthsieve.selection.tiles import Tiles, lay_out
 from synthsieve.selection.workers import Workers
 
 THINNING = 4
-LEAD = 12
+LEAD = 16
 # Below this, greedy from scratch is quick.
 SMALL = 4_000
 
 
 def warm_start(tiles: Tiles, count: int, workers: Workers, report: Callable[[str], None]) -> list[int]:
-    """Positions of about `count / 4` picks chosen on a quarter of the points."""
-    num_points = tiles.num_points
-    if num_points < SMALL or count < 2 * THINNING:
+    """Positions of the first sixteenth of `count` picks, chosen on a quarter of the points; none for small sets."""
+    if tiles.num_points < SMALL or count < 2 * LEAD:
         return []
     kept, weight = _thin(tiles)
     coarse = lay_out(_points_at(tiles, kept), weight, split=tiles.split)
@@ -35,10 +34,6 @@ def warm_start(tiles: Tiles, count: int, workers: Workers, report: Callable[[str
     location.stand(warm_start(coarse, count // LEAD, workers, report))
     greedy(location, Target(count // LEAD), Silent())
     return [int(kept[coarse.rows.flat[position]]) for position in location.picks]
-
-
-def multilevel_greedy(location: FacilityLocation, target: Target, progress: Progress) -> list[float]:
-    raise NotImplementedError
 
 
 def _thin(tiles: Tiles) -> tuple[np.ndarray, np.ndarray]:

@@ -14,9 +14,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
 from synthsieve.progress import Progress
+from synthsieve.selection.compiled import kernel
 from synthsieve.selection.facility_location import FacilityLocation, _beyond
 from synthsieve.selection.lanes import LANES, units_to_tile
 from synthsieve.selection.tiles import GROUP, lay_out
@@ -92,7 +92,7 @@ class _Exchange:
         return _try_candidates(*self._space, *self._state(), *bounds, self._is_pick, self.picks, start, stop)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _search(  # type: ignore[no-untyped-def]
     coords, norms, split, scale, slot_coords, slot_norms, slot_picks, slot_low, slot_high,
     tile, lane, hint_a, hint_b, beyond, units, found, who,
@@ -105,7 +105,7 @@ def _search(  # type: ignore[no-untyped-def]
     who[0] = who[1] = -1
     for turn in range(-2, slot_coords.shape[0]):
         slots = hint_a if turn == -2 else hint_b if turn == -1 else turn
-        if (turn >= 0 and (slots == hint_a or slots == hint_b)) or (turn == -1 and hint_a == hint_b):
+        if (turn >= 0 and slots in (hint_a, hint_b)) or (turn == -1 and hint_a == hint_b):
             continue
         if turn >= 0 and boxed and _beyond(here, here, 0, slot_low, slot_high, slots, (found[1] + 1.0) / scale):
             continue
@@ -121,7 +121,7 @@ def _search(  # type: ignore[no-untyped-def]
                 found[1], who[1] = units[slot], pick
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _search_all(  # type: ignore[no-untyped-def]
     coords, norms, split, scale, low, high, group_low, group_high, weight,
     slot_coords, slot_norms, slot_picks, slot_of, slot_low, slot_high, first, second, nearest, removal, beyond,
@@ -143,7 +143,7 @@ def _search_all(  # type: ignore[no-untyped-def]
             removal[who[0]] += np.rint(weight[tile, lane] * found[1]) - np.rint(weight[tile, lane] * found[0])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _try_candidates(  # type: ignore[no-untyped-def]
     coords, norms, split, scale, low, high, group_low, group_high, weight,
     slot_coords, slot_norms, slot_picks, slot_of, slot_low, slot_high, first, second, nearest, removal, beyond,
@@ -199,7 +199,7 @@ def _try_candidates(  # type: ignore[no-untyped-def]
     return swaps, last
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _swap(  # type: ignore[no-untyped-def]
     coords, norms, split, scale, low, high, group_low, group_high, weight,
     slot_coords, slot_norms, slot_picks, slot_of, slot_low, slot_high, first, second, nearest, removal,

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
+from synthsieve.selection.compiled import kernel
 from synthsieve.selection.lanes import LANES
 
 GROUP = 32
@@ -59,7 +59,9 @@ class Tiles:
         return positions
 
 
-def lay_out(points: np.ndarray, weight: np.ndarray, *, rows: np.ndarray | None = None, split: int | None = None) -> Tiles:
+def lay_out(
+    points: np.ndarray, weight: np.ndarray, *, rows: np.ndarray | None = None, split: int | None = None
+) -> Tiles:
     """Lay `points[rows]` (n, d), each counting `weight` (n,), into tiles; `rows` in the result number 0 to n - 1."""
     rows = np.arange(len(points)) if rows is None else rows
     num_points, dims = len(rows), points.shape[1]
@@ -91,7 +93,7 @@ def lay_out(points: np.ndarray, weight: np.ndarray, *, rows: np.ndarray | None =
 
 
 def _powers_of_two(points: np.ndarray, rows: np.ndarray, split: int) -> tuple[np.ndarray, float]:
-    """Factors that bring each part's largest entry near 1 without rounding, so that squares neither over- nor underflow."""
+    """Factors that bring each part's largest entry near 1 without rounding, so that no square over- or underflows."""
     largest = np.zeros(points.shape[1])
     for start in range(0, len(rows), 65536):
         block = np.abs(points[rows[start : start + 65536]])
@@ -126,14 +128,14 @@ def _boxes(coords: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return low, high
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _fill(points: np.ndarray, order: np.ndarray, shrink: np.ndarray, coords: np.ndarray) -> None:
     for place in range(len(order)):
         for k in range(points.shape[1]):
             coords[place // LANES, k, place % LANES] = points[order[place], k] * shrink[k]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _sort_into_boxes(points: np.ndarray, order: np.ndarray, rank: np.ndarray, num_tiles: int) -> None:
     """Reorder `order` and `rank` alike so that every 2^k consecutive tiles hold the points of one k-d tree node."""
     stack = [(0, len(order), num_tiles)]
@@ -150,7 +152,7 @@ def _sort_into_boxes(points: np.ndarray, order: np.ndarray, rank: np.ndarray, nu
         stack.append((middle, stop, tiles - left))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _widest(points: np.ndarray, order: np.ndarray, start: int, stop: int) -> int:
     widest, width = 0, -1.0
     for k in range(points.shape[1]):
@@ -166,7 +168,7 @@ def _widest(points: np.ndarray, order: np.ndarray, start: int, stop: int) -> int
     return widest
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _partition(
     points: np.ndarray, order: np.ndarray, rank: np.ndarray, start: int, stop: int, middle: int, k: int
 ) -> None:

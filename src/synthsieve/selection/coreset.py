@@ -1,0 +1,416 @@
+"""A weighted coreset of every class: picks, how many points each stands for, and the certificate.
+
+|sum_i w_i g_i - sum_j W_j g_j| <= L = sum_i w_i |g_i - g_pick(i)|          gradient_error <= gradient_bound
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache, partial
+from threading import Lock
+
+import numpy as np
+
+from synthsieve.errors import SelectionError
+from synthsieve.progress import Progress, Silent
+from synthsieve.selection.budget import Budget
+from synthsieve.selection.duplicates import Distinct, distinct_rows
+from synthsieve.selection.facility_location import FacilityLocation
+from synthsieve.selection.greedy import Target
+from synthsieve.selection.memory import estimate_memory, in_megabytes
+from synthsieve.selection.methods import Method, choose
+from synthsieve.selection.refinement import refine as exchange
+from synthsieve.selection.tiles import lay_out
+from synthsieve.selection.workers import Workers, available_cores
+
+_ROWS_AT_A_TIME = 65_536
+# A pick that stands for more than this share of its class is worth a word.
+_HEAVY = 0.1
+
+
+@dataclass(frozen=True)
+class ClassFigures:
+    """What was done in one class.
+
+    Attributes:
+        label: the class index.
+        size, distinct, selected: rows, distinct rows and picks.
+        weight: the sum of the rows' weights, which is also that of the picks' weights.
+        gradient_bound, gradient_error: L and the measured error of the weighted gradient sum.
+        heaviest: the share of the class that its heaviest pick stands for.
+        method: how the picks were chosen.
+        exchanges: how many picks the refinement exchanged.
+        seconds: the wall time of this class's work.
+    """
+
+    label: int
+    size: int
+    distinct: int
+    selected: int
+    weight: float
+    gradient_bound: float
+    gradient_error: float
+    heaviest: float
+    method: Method
+    exchanges: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Coreset:
+    """Picks of all classes, class by class, each class in pick order.
+
+    Attributes:
+        indices: int64 (k,), rows of the input.
+        weights: float64 (k,), the summed weight of the rows each pick stands for.
+        gains: float64 (k,), what each pick took off L in its turn; the first of a class counts from the diameter.
+        assignment: int64 (n,), the row of the pick that stands for each row.
+        gradient_bound: L, summed over classes.
+        gradient_error: the measured |full gradient sum - weighted gradient sum| over all classes.
+        classes: figures class by class.
+        notes: sentences worth reading: leaner methods taken, heavy picks, duplicates.
+        seconds: wall time of the selection; compile_seconds: of the kernels' compilation or loading, not counted in it.
+    """
+
+    indices: np.ndarray
+    weights: np.ndarray
+    gains: np.ndarray
+    assignment: np.ndarray
+    gradient_bound: float
+    gradient_error: float
+    classes: tuple[ClassFigures, ...]
+    notes: tuple[str, ...]
+    seconds: float
+    compile_seconds: float
+
+
+@dataclass(frozen=True)
+class _Chosen:
+    """One class's picks: rows, weights, gains, who stands for whom, and the summed gradient difference."""
+
+    rows: np.ndarray
+    picks: np.ndarray
+    weights: np.ndarray
+    gains: np.ndarray
+    assignment: np.ndarray
+    difference: np.ndarray
+    figures: ClassFigures
+
+
+def coreset(
+    points: np.ndarray,
+    labels: np.ndarray,
+    budget: Budget,
+    *,
+    generator: np.random.Generator,
+    split: int | None = None,
+    method: Method = Method.AUTO,
+    refine: bool = False,
+    sample_weight: np.ndarray | None = None,
+    memory_limit: int | None = None,
+    n_jobs: int | None = None,
+    progress: Progress | None = None,
+) -> Coreset:
+    """Select a weighted coreset in every class.
+
+    Args:
+        points: float (n, d), gradients; from column `split` on, features of an outer product.
+        labels: int64 (n,), the class of each row.
+        budget: how many points to keep.
+        generator: what `stochastic` and `random` draw from; classes get streams of their own.
+        sample_weight: float (n,), what each row counts; one if None.
+        memory_limit: bytes this may use beyond the points; over it a leaner way is taken and noted.
+        n_jobs: threads; all cores if None. Classes are shared out first, then blocks of points.
+    """
+    compile_seconds = compile_kernels(points.dtype.name, refine)
+    started = time.perf_counter()
+    names = np.unique(labels)
+    rows_of = [np.flatnonzero(labels == label).astype(np.int32) for label in names]
+    weight = np.ones(len(labels)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    targets = _targets(budget, rows_of, weight)
+    plan = _plan(points.shape[1], rows_of, targets, method, refine, memory_limit, n_jobs or available_cores())
+    meter = _Meter(progress or Silent(), sum(target.count for target in targets))
+
+    def work(place: int, threads: int) -> _Chosen:
+        return _choose_in_class(
+            points, rows_of[place], weight[rows_of[place]], int(names[place]), targets[place], plan.methods[place],
+            meter, split=split, refine=refine, threads=threads, generator=streams[place],
+        )  # fmt: skip
+
+    streams = generator.spawn(len(names))
+    if plan.classes_at_once > 1:
+        with ThreadPoolExecutor(plan.classes_at_once) as pool:
+            chosen = list(pool.map(partial(work, threads=1), range(len(names))))
+    else:
+        chosen = [work(place, plan.threads) for place in range(len(names))]
+    meter.close()
+    return _joined(chosen, len(labels), plan.notes, time.perf_counter() - started, compile_seconds)
+
+
+def compile_kernels(dtype: str, refine: bool = False) -> float:
+    """Compile the kernels or load them from disk, once a process; returns the seconds that took, 0 when it was done."""
+    before = _compile.cache_info().misses
+    seconds = _compile(dtype, refine)
+    return seconds if _compile.cache_info().misses > before else 0.0
+
+
+@cache
+def _compile(dtype: str, refine: bool) -> float:
+    """Run every kernel once, on forty points."""
+    started = time.perf_counter()
+    grid = np.arange(120, dtype=np.float64).reshape(40, 3) ** 1.5 % 7
+    points = grid.astype(dtype)
+    with Workers(1) as workers:
+        location = FacilityLocation(lay_out(points, np.ones(40)), workers)
+        choose(Method.EXACT, location, Target(4), workers, Silent(), _ignore, generator=np.random.default_rng(0))
+        location.gains_of(np.arange(3))
+        distinct_rows(points, np.arange(40, dtype=np.int32))
+        if refine:
+            exchange(location, Silent())
+    if dtype != "float64":
+        lay_out(grid, np.ones(40))
+    return time.perf_counter() - started
+
+
+def _ignore(message: str) -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class _Plan:
+    methods: tuple[Method, ...]
+    classes_at_once: int
+    threads: int
+    notes: tuple[str, ...]
+
+
+def _plan(
+    dims: int,
+    rows_of: list[np.ndarray],
+    targets: list[Target],
+    method: Method,
+    refine: bool,
+    memory_limit: int | None,
+    threads: int,
+) -> _Plan:
+    """Methods and threads that stay within the memory limit, and a note for every concession."""
+    methods = [method.for_size(len(rows)) for rows in rows_of]
+    sizes = [(len(rows), dims, min(target.count, len(rows))) for rows, target in zip(rows_of, targets, strict=True)]
+
+    def need(place: int) -> int:
+        return estimate_memory(*sizes[place], method=methods[place], refine=refine)
+
+    at_once = min(threads, len(rows_of))
+    notes = []
+    if memory_limit is not None:
+        largest = sorted((need(place) for place in range(len(sizes))), reverse=True)
+        if at_once > 1 and sum(largest[:at_once]) > memory_limit:
+            at_once = 1
+            notes.append(f"one class at a time, to stay within memory_limit={in_megabytes(memory_limit)}")
+        for place, chosen in enumerate(methods):
+            if need(place) > memory_limit and chosen in (Method.EXACT, Method.FAST):
+                before, methods[place] = need(place), Method.STOCHASTIC
+                notes.append(
+                    f"class {place}: {chosen} needs {in_megabytes(before)}, "
+                    f"over memory_limit={in_megabytes(memory_limit)}: took stochastic"
+                )
+            if need(place) > memory_limit:
+                raise SelectionError(
+                    f"expected each class to fit into memory_limit={in_megabytes(memory_limit)}, but "
+                    f"{sizes[place][0]} points of {dims} numbers need {in_megabytes(need(place))} even with {methods[place]}: "
+                    "raise the limit or select in parts"
+                )
+    return _Plan(tuple(methods), at_once, threads if at_once == 1 else 1, tuple(notes))
+
+
+def _targets(budget: Budget, rows_of: list[np.ndarray], weight: np.ndarray) -> list[Target]:
+    """What each class is to reach."""
+    sizes = np.array([len(rows) for rows in rows_of])
+    if budget.bound is not None:
+        shares = np.array([weight[rows].sum() for rows in rows_of])
+        shares = shares / shares.sum() if shares.sum() > 0 else np.full(len(sizes), 1.0 / len(sizes))
+        return [Target(int(size), budget.bound * share) for size, share in zip(sizes, shares, strict=True)]
+    if budget.fraction is not None:
+        return [Target(max(1, int(np.floor(budget.fraction * size + 0.5)))) for size in sizes]
+    assert budget.count is not None
+    if budget.count < len(sizes):
+        raise SelectionError(
+            f"expected a budget of at least one pick for each of {len(sizes)} classes, got {budget.count}: raise it"
+        )
+    return [Target(int(count)) for count in _shared_out(min(budget.count, int(sizes.sum())), sizes)]
+
+
+def _shared_out(count: int, sizes: np.ndarray) -> np.ndarray:
+    """`count` picks over classes in proportion to `sizes`, at least one each, by largest remainder."""
+    ideal = np.maximum(1.0, count * sizes / sizes.sum())
+    shares = np.minimum(np.floor(ideal).astype(np.int64), sizes)
+    while shares.sum() != count:
+        step = 1 if shares.sum() < count else -1
+        open_ = shares < sizes if step > 0 else shares > 1
+        want = np.where(open_, (ideal - shares) * step, -np.inf)
+        shares[int(np.argmax(want))] += step
+    return shares
+
+
+class _Meter:
+    """One progress over all classes, told from several threads."""
+
+    def __init__(self, progress: Progress, total: int) -> None:
+        self._progress, self._total, self._lock = progress, total, Lock()
+        self._done: dict[int, int] = {}
+        self._next = 0.0
+
+    def of(self, label: int) -> tuple[Progress, Callable[[str], None]]:
+        return _ClassMeter(self, label), lambda message: self.tell(label, None, message)
+
+    def tell(self, label: int, done: int | None, message: str) -> None:
+        now = time.monotonic()
+        with self._lock:
+            if done is not None:
+                self._done[label] = done
+            if now < self._next:
+                return
+            self._next = now + 0.1
+            self._progress.update(min(sum(self._done.values()), self._total), self._total, message)
+
+    def close(self) -> None:
+        self._progress.close()
+
+
+@dataclass(frozen=True)
+class _ClassMeter:
+    meter: _Meter
+    label: int
+
+    def update(self, done: int, total: int, message: str = "") -> None:
+        self.meter.tell(self.label, None if message else done, message)
+
+    def close(self) -> None:
+        pass
+
+
+def _choose_in_class(
+    points: np.ndarray,
+    rows: np.ndarray,
+    weight: np.ndarray,
+    label: int,
+    target: Target,
+    method: Method,
+    meter: _Meter,
+    *,
+    split: int | None,
+    refine: bool,
+    threads: int,
+    generator: np.random.Generator,
+) -> _Chosen:
+    started = time.perf_counter()
+    distinct = distinct_rows(points, rows)
+    counted = np.bincount(distinct.which, weight, minlength=len(distinct.rows))
+    target = Target(min(target.count, len(distinct.rows)), target.bound)
+    progress, report = meter.of(label)
+    with Workers(threads) as workers:
+        location = FacilityLocation(lay_out(points, counted, rows=distinct.rows, split=split), workers, report)
+        choose(method, location, target, workers, progress, report, generator=generator)
+        exchanges = exchange(location, progress) if refine else 0
+        return _certified(points, rows, weight, distinct, location, split, label, method, exchanges, started)
+
+
+def _certified(
+    points: np.ndarray,
+    rows: np.ndarray,
+    weight: np.ndarray,
+    distinct: Distinct,
+    location: FacilityLocation,
+    split: int | None,
+    label: int,
+    method: Method,
+    exchanges: int,
+    started: float,
+) -> _Chosen:
+    """Turn positions into rows, and measure what the picks guarantee and achieve."""
+    places = np.array(location.picks, dtype=np.int64)
+    order = location.tiles.rows
+    nearest = np.empty(len(distinct.rows), dtype=np.int32)
+    present = order >= 0
+    nearest[order[present]] = location.nearest[present]
+    picks = distinct.rows[order.ravel()[places]].astype(np.int64)
+    stands_for = nearest[distinct.which]
+    weights = np.bincount(stands_for, weight, minlength=len(picks))
+    assignment = picks[stands_for]
+    gains = np.array(location.taken_off)
+    bound, difference = _certificate(points, rows, assignment, weight, split)
+    total = float(weight.sum())
+    figures = ClassFigures(
+        label=label,
+        size=len(rows),
+        distinct=len(distinct.rows),
+        selected=len(picks),
+        weight=total,
+        gradient_bound=bound,
+        gradient_error=float(np.linalg.norm(difference)),
+        heaviest=float(weights.max() / total) if total > 0 else 0.0,
+        method=method,
+        exchanges=exchanges,
+        seconds=time.perf_counter() - started,
+    )
+    return _Chosen(rows, picks, weights, gains, assignment, difference, figures)
+
+
+def _certificate(
+    points: np.ndarray, rows: np.ndarray, assignment: np.ndarray, weight: np.ndarray, split: int | None
+) -> tuple[float, np.ndarray]:
+    """L and the summed difference of gradients, from the points themselves in float64."""
+    bound, difference = 0.0, np.zeros(1)
+    for start in range(0, len(rows), _ROWS_AT_A_TIME):
+        part = slice(start, start + _ROWS_AT_A_TIME)
+        own, pick = points[rows[part]].astype(np.float64), points[assignment[part]].astype(np.float64)
+        count = weight[part]
+        if split is None or split == points.shape[1]:
+            apart = own - pick
+            bound += float(count @ np.linalg.norm(apart, axis=1))
+            difference = difference + count @ apart
+        else:
+            bound += float(count @ _outer_product_distance(own, pick, split))
+            for sign, side in ((1.0, own), (-1.0, pick)):
+                difference = difference + sign * ((side[:, :split] * count[:, None]).T @ side[:, split:]).ravel()
+    return bound, difference
+
+
+def _outer_product_distance(own: np.ndarray, pick: np.ndarray, split: int) -> np.ndarray:
+    """|g h' - g* h*'| of each row, from its factors (see `lanes`)."""
+    apart = (own - pick) ** 2
+    dg, dh = apart[:, :split].sum(axis=1), apart[:, split:].sum(axis=1)
+    g, h = (own[:, :split] ** 2).sum(axis=1), (own[:, split:] ** 2).sum(axis=1)
+    g_pick, h_pick = (pick[:, :split] ** 2).sum(axis=1), (pick[:, split:] ** 2).sum(axis=1)
+    squared = dg * (h + h_pick) / 2 + dh * (g + g_pick) / 2 - dg * dh / 2 + (g - g_pick) * (h - h_pick) / 2
+    return np.sqrt(np.maximum(squared, 0.0))
+
+
+def _joined(
+    chosen: list[_Chosen], num_rows: int, notes: tuple[str, ...], seconds: float, compile_seconds: float
+) -> Coreset:
+    assignment = np.full(num_rows, -1, dtype=np.int64)
+    for part in chosen:
+        assignment[part.rows] = part.assignment
+    return Coreset(
+        indices=np.concatenate([part.picks for part in chosen]),
+        weights=np.concatenate([part.weights for part in chosen]),
+        gains=np.concatenate([part.gains for part in chosen]),
+        assignment=assignment,
+        gradient_bound=float(sum(part.figures.gradient_bound for part in chosen)),
+        gradient_error=float(np.linalg.norm(np.sum([part.difference for part in chosen], axis=0))),
+        classes=tuple(part.figures for part in chosen),
+        notes=notes + tuple(_heavy_note(part.figures) for part in chosen if part.figures.heaviest > _HEAVY),
+        seconds=seconds,
+        compile_seconds=compile_seconds,
+    )
+
+
+def _heavy_note(figures: ClassFigures) -> str:
+    return (
+        f"class {figures.label}: one pick stands for {figures.heaviest:.0%} of the class's weight "
+        f"({figures.size} rows, {figures.distinct} distinct, {figures.selected} picks)"
+    )

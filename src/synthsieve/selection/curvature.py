@@ -1,0 +1,141 @@
+"""AdaCore: gradients preconditioned by a damped curvature diagonal, both smoothed over selections.
+
+    g~ = g_bar / ((D_bar + damping) / (1 + damping)),   D_bar = sqrt(ema of D^2), g_bar = ema of g, bias-corrected
+
+The diagonal D is one vector a class: the mean diagonal of the softmax Hessian, or Hutchinson's estimate of it. With
+unit curvature the divisor is exactly 1, so the selection is CRAIG's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+
+class Curvature(StrEnum):
+    """Which diagonal preconditions the gradients."""
+
+    NONE = "none"
+    UNIT = "unit"
+    SOFTMAX = "softmax"
+    HUTCHINSON = "hutchinson"
+
+
+@dataclass(frozen=True)
+class CurvatureState:
+    """Moving averages carried from one selection to the next.
+
+    Attributes:
+        gradients: float64 (n, num_classes), their average so far, its bias corrected; None before the first.
+        squared_diagonal: float64 (num_labels, num_classes), the average of the squared diagonal, a row a label.
+        gradient_updates: how many gradients are in the average, for the correction of its bias.
+        diagonal_updates: how many diagonals.
+    """
+
+    gradients: np.ndarray | None = None
+    squared_diagonal: np.ndarray | None = None
+    gradient_updates: int = 0
+    diagonal_updates: int = 0
+
+    def for_other_points(self) -> CurvatureState:
+        """The state for a pool of other points: the curvature stays, the gradients' average is forgotten."""
+        return CurvatureState(None, self.squared_diagonal, 0, self.diagonal_updates)
+
+
+@dataclass(frozen=True)
+class Preconditioned:
+    """Preconditioned gradients (n, num_classes) and the state for the next selection."""
+
+    gradients: np.ndarray
+    state: CurvatureState
+
+
+def softmax_diagonal(residuals: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Mean over each label's rows of diag(p) - p p' on its diagonal: p_k (1 - p_k), (num_classes, num_classes)."""
+    num_classes = residuals.shape[1]
+    diagonal = np.zeros((num_classes, num_classes))
+    for label in range(num_classes):
+        p, rest = _probabilities(residuals[labels == label], label)
+        if len(p):
+            diagonal[label] = (p * rest).mean(axis=0)
+    return diagonal
+
+
+def hutchinson_diagonal(
+    hessian_vector_product: Callable[[np.ndarray], np.ndarray],
+    num_dims: int,
+    num_probes: int,
+    *,
+    generator: np.random.Generator,
+) -> np.ndarray:
+    """mean over probes of v * (H v), v of random signs: an unbiased estimate of diag(H), (num_dims,)."""
+    total = np.zeros(num_dims)
+    for _ in range(num_probes):
+        signs = generator.choice([-1.0, 1.0], size=num_dims)
+        total += signs * hessian_vector_product(signs)
+    return total / num_probes
+
+
+def softmax_hessian_product(residuals: np.ndarray, label: int) -> Callable[[np.ndarray], np.ndarray]:
+    """v -> mean over rows of (diag(p) - p p') v, for rows of one label."""
+    p, _ = _probabilities(residuals, label)
+    return lambda v: (p * v - p * (p @ v)[:, None]).mean(axis=0)
+
+
+def class_diagonal(
+    residuals: np.ndarray,
+    labels: np.ndarray,
+    curvature: Curvature,
+    *,
+    generator: np.random.Generator,
+    num_probes: int = 16,
+) -> np.ndarray:
+    """The curvature diagonal of each label, (num_classes, num_classes)."""
+    num_classes = residuals.shape[1]
+    if curvature is Curvature.SOFTMAX:
+        return softmax_diagonal(residuals, labels)
+    if curvature is Curvature.HUTCHINSON:
+        diagonal = np.zeros((num_classes, num_classes))
+        for label in np.unique(labels):
+            product = softmax_hessian_product(residuals[labels == label], int(label))
+            diagonal[label] = hutchinson_diagonal(product, num_classes, num_probes, generator=generator)
+        return diagonal
+    return np.ones((num_classes, num_classes))
+
+
+def precondition(
+    residuals: np.ndarray,
+    labels: np.ndarray,
+    diagonal: np.ndarray,
+    state: CurvatureState | None = None,
+    *,
+    damping: float = 1e-2,
+    gradient_decay: float = 0.9,
+    curvature_decay: float = 0.99,
+) -> Preconditioned:
+    """Smooth the gradients and the diagonal with `state`, and divide one by the other, damped."""
+    state = state or CurvatureState()
+    updates = (state.gradient_updates + 1, state.diagonal_updates + 1)
+    gradients = _average(state.gradients, residuals, gradient_decay, updates[0])
+    squares = _average(state.squared_diagonal, diagonal**2, curvature_decay, updates[1])
+    divisor = (np.sqrt(squares) + damping) / (1.0 + damping)
+    return Preconditioned(gradients / divisor[labels], CurvatureState(gradients, squares, *updates))
+
+
+def _average(so_far: np.ndarray | None, value: np.ndarray, decay: float, updates: int) -> np.ndarray:
+    """The exponential moving average with its bias corrected; the first value comes out untouched, to the last bit."""
+    if so_far is None or updates == 1:
+        return np.array(value, dtype=np.float64)
+    return so_far + (value - so_far) * ((1.0 - decay) / (1.0 - decay**updates))
+
+
+def _probabilities(residuals: np.ndarray, label: int) -> tuple[np.ndarray, np.ndarray]:
+    """p and 1 - p of rows of one label, neither by a subtraction that loses digits."""
+    p = residuals.copy()
+    rest = 1.0 - p
+    p[:, label] = 1.0 + residuals[:, label]
+    rest[:, label] = -residuals[:, label]
+    return p, rest

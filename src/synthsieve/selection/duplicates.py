@@ -1,0 +1,72 @@
+"""Equal rows become one, with a multiplicity: a duplicate can then never be picked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from synthsieve.selection.compiled import kernel
+
+
+@dataclass(frozen=True)
+class Distinct:
+    """The distinct rows of a matrix.
+
+    Attributes:
+        rows: int32 (m,), the lowest row of each kind, ascending.
+        which: int32 (n,), the kind of each given row.
+    """
+
+    rows: np.ndarray
+    which: np.ndarray
+
+
+def distinct_rows(points: np.ndarray, rows: np.ndarray) -> Distinct:
+    """Find the distinct rows among `points[rows]`; -0.0 equals 0.0."""
+    hashes = _hashes(points, rows)
+    lowest = _lowest_alike(points, rows, hashes, np.argsort(hashes, kind="stable"))
+    first = lowest == np.arange(len(rows))
+    kinds = (np.cumsum(first) - 1).astype(np.int32)
+    return Distinct(rows[first].astype(np.int32), kinds[lowest])
+
+
+@kernel
+def _hashes(points: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """A 64-bit number for each row, equal for equal rows: a polynomial in the bits of its entries."""
+    hashes = np.empty(len(rows), dtype=np.uint64)
+    bits = np.empty(1)
+    as_integer = bits.view(np.uint64)
+    for place in range(len(rows)):
+        mixed = np.uint64(1469598103934665603)
+        for k in range(points.shape[1]):
+            bits[0] = points[rows[place], k] + 0.0
+            mixed = (mixed ^ as_integer[0]) * np.uint64(0x9E3779B97F4A7C15)
+            mixed ^= mixed >> np.uint64(29)
+        hashes[place] = mixed
+    return hashes
+
+
+@kernel
+def _lowest_alike(points: np.ndarray, rows: np.ndarray, hashes: np.ndarray, order: np.ndarray) -> np.ndarray:
+    """For each row the place of the first equal one, looked for among those of equal hash, which stand side by side."""
+    lowest = np.full(len(rows), -1, dtype=np.int32)
+    start = 0
+    while start < len(order):
+        if lowest[order[start]] < 0:
+            lowest[order[start]] = order[start]
+            place = start + 1
+            while place < len(order) and hashes[order[place]] == hashes[order[start]]:
+                if lowest[order[place]] < 0 and _equal(points, rows[order[start]], rows[order[place]]):
+                    lowest[order[place]] = order[start]
+                place += 1
+        start += 1
+    return lowest
+
+
+@kernel
+def _equal(points: np.ndarray, a: int, b: int) -> bool:
+    alike = True
+    for k in range(points.shape[1]):
+        alike = alike and points[a, k] == points[b, k]
+    return alike
