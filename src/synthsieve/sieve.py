@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -141,6 +141,10 @@ class Selection:
         )
         with written_atomically(Path(path)) as partial:
             pq.write_table(table, partial)
+
+    def with_notes(self, *notes: str) -> Selection:
+        """The same selection with more to say."""
+        return replace(self, notes=(*notes, *self.notes))
 
     def as_dict(self) -> dict[str, Any]:
         """The figures as plain numbers and text, for JSON."""
@@ -279,6 +283,7 @@ def select(
         memory_limit=limit_bytes,
         n_jobs=n_jobs,
         progress=progress,
+        names=given.names,
     )
     return _told(given, entropy, survivors, kept, chosen, state)
 

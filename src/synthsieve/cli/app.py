@@ -11,6 +11,7 @@ from synthsieve.cli.doctor import doctor
 from synthsieve.cli.evaluate import evaluate
 from synthsieve.cli.fit import fit
 from synthsieve.cli.sample import sample
+from synthsieve.cli.select import select
 from synthsieve.errors import SynthsieveError
 
 app = typer.Typer(
@@ -36,7 +37,7 @@ def _root(
     pass
 
 
-for verb in (fit, sample, evaluate, doctor):
+for verb in (fit, sample, evaluate, select, doctor):
     app.command()(verb)
 
 

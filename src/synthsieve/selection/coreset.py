@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache, partial
 from threading import Lock
+from typing import Any
 
 import numpy as np
 
@@ -113,6 +114,7 @@ def coreset(
     memory_limit: int | None = None,
     n_jobs: int | None = None,
     progress: Progress | None = None,
+    names: Sequence[Any] | None = None,
 ) -> Coreset:
     """Select a weighted coreset in every class.
 
@@ -124,30 +126,36 @@ def coreset(
         sample_weight: float (n,), what each row counts; one if None.
         memory_limit: bytes this may use beyond the points; over it a leaner way is taken and noted.
         n_jobs: threads; all cores if None. Classes are shared out first, then blocks of points.
+        names: what to call each class in notes; its number if None.
     """
+    progress = progress or Silent()
+    progress.update(0, 1, "compiling the kernels or loading them from disk")
     compile_seconds = compile_kernels(points.dtype.name, refine)
     started = time.perf_counter()
-    names = np.unique(labels)
-    rows_of = [np.flatnonzero(labels == label).astype(np.int32) for label in names]
+    present = np.unique(labels)
+    called = [str(label if names is None else names[label]) for label in present]
+    rows_of = [np.flatnonzero(labels == label).astype(np.int32) for label in present]
     weight = np.ones(len(labels)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     targets = _targets(budget, rows_of, weight)
-    plan = _plan(points.shape[1], rows_of, targets, method, refine, memory_limit, n_jobs or available_cores())
-    meter = _Meter(progress or Silent(), sum(target.count for target in targets))
+    plan = _plan(points.shape[1], rows_of, called, targets, method, refine, memory_limit, n_jobs or available_cores())
+    meter = _Meter(progress, sum(target.count for target in targets))
 
     def work(place: int, threads: int) -> _Chosen:
         return _choose_in_class(
-            points, rows_of[place], weight[rows_of[place]], int(names[place]), targets[place], plan.methods[place],
+            points, rows_of[place], weight[rows_of[place]], int(present[place]), targets[place], plan.methods[place],
             meter, split=split, refine=refine, threads=threads, generator=streams[place],
         )  # fmt: skip
 
-    streams = generator.spawn(len(names))
+    streams = generator.spawn(len(present))
     if plan.classes_at_once > 1:
         with ThreadPoolExecutor(plan.classes_at_once) as pool:
-            chosen = list(pool.map(partial(work, threads=1), range(len(names))))
+            chosen = list(pool.map(partial(work, threads=1), range(len(present))))
     else:
-        chosen = [work(place, plan.threads) for place in range(len(names))]
+        chosen = [work(place, plan.threads) for place in range(len(present))]
     meter.close()
-    return _joined(chosen, len(labels), plan.notes, time.perf_counter() - started, compile_seconds)
+    return _joined(
+        chosen, len(labels), plan.notes + _heavy_notes(chosen, called), time.perf_counter() - started, compile_seconds
+    )
 
 
 def compile_kernels(dtype: str, refine: bool = False) -> float:
@@ -190,6 +198,7 @@ class _Plan:
 def _plan(
     dims: int,
     rows_of: list[np.ndarray],
+    called: list[str],
     targets: list[Target],
     method: Method,
     refine: bool,
@@ -214,13 +223,14 @@ def _plan(
             if need(place) > memory_limit and chosen in (Method.EXACT, Method.FAST):
                 before, methods[place] = need(place), Method.STOCHASTIC
                 notes.append(
-                    f"class {place}: {chosen} needs {in_megabytes(before)}, "
+                    f"class {called[place]}: {chosen} needs {in_megabytes(before)}, "
                     f"over memory_limit={in_megabytes(memory_limit)}: took stochastic"
                 )
             if need(place) > memory_limit:
                 raise SelectionError(
                     f"expected each class to fit into memory_limit={in_megabytes(memory_limit)}, but "
-                    f"{sizes[place][0]} points of {dims} numbers need {in_megabytes(need(place))} even with {methods[place]}: "
+                    f"{sizes[place][0]} points of {dims} numbers need {in_megabytes(need(place))} even with "
+                    f"{methods[place]}: "
                     "raise the limit or select in parts"
                 )
     return _Plan(tuple(methods), at_once, threads if at_once == 1 else 1, tuple(notes))
@@ -403,14 +413,16 @@ def _joined(
         gradient_bound=float(sum(part.figures.gradient_bound for part in chosen)),
         gradient_error=float(np.linalg.norm(np.sum([part.difference for part in chosen], axis=0))),
         classes=tuple(part.figures for part in chosen),
-        notes=notes + tuple(_heavy_note(part.figures) for part in chosen if part.figures.heaviest > _HEAVY),
+        notes=notes,
         seconds=seconds,
         compile_seconds=compile_seconds,
     )
 
 
-def _heavy_note(figures: ClassFigures) -> str:
-    return (
-        f"class {figures.label}: one pick stands for {figures.heaviest:.0%} of the class's weight "
-        f"({figures.size} rows, {figures.distinct} distinct, {figures.selected} picks)"
+def _heavy_notes(chosen: list[_Chosen], called: list[str]) -> tuple[str, ...]:
+    return tuple(
+        f"class {name}: one pick stands for {part.figures.heaviest:.0%} of the class ({part.figures.size} rows, "
+        f"{part.figures.distinct} distinct, {part.figures.selected} picks)"
+        for part, name in zip(chosen, called, strict=True)
+        if part.figures.heaviest > _HEAVY
     )

@@ -145,7 +145,9 @@ class _Vectors:
         total = self.fma(builder.fmul(half, builder.fadd(g, g_source)), dh, total)
         total = builder.fsub(total, builder.fmul(half, builder.fmul(dg, dh)))
         cross = builder.fmul(builder.fsub(g, g_source), builder.fsub(h, h_source))
-        return self.larger(self.fma(half, cross, total), self.constant(0.0))
+        total, zero = self.fma(half, cross, total), self.constant(0.0)
+        # Rounding may leave a little less than zero; where there is no point the result is, and stays, not a number.
+        return builder.select(builder.fcmp_ordered("<", total, zero), zero, total)
 
     def nearer_by(self, units: ir.Value, reach: ir.Value, weight: ir.Value) -> ir.Value:
         """Whole units that points of `weight` gain when their reach falls to `units`: rint(weight (reach - units)+)."""

@@ -1,0 +1,120 @@
+"""`synthsieve select`: the sieve on a file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from synthsieve.errors import SelectionError
+
+if TYPE_CHECKING:
+    from synthsieve.sieve_files import Table
+
+
+def select(
+    data: Path = typer.Argument(help=".npz or Parquet with labels and logits, probabilities, gradients or features."),
+    out: Path = typer.Option(..., "-o", "--out", help="Directory to write to."),
+    budget: str = typer.Option("0.1", help="A fraction of each class (0.1), or a count over all classes (500)."),
+    epsilon: float | None = typer.Option(None, help="Instead of a budget: the fewest picks with bound at most this."),
+    entropy_ceiling: float | None = typer.Option(None, help="Reject rows whose entropy, in nats, is not below this."),
+    keep_fraction: float | None = typer.Option(None, help="Instead of a ceiling: keep this part, of lowest entropy."),
+    per_class: bool = typer.Option(False, "--per-class", help="Apply --keep-fraction within each class."),
+    require_label: bool = typer.Option(False, "--require-label", help="Reject rows the classifier labels otherwise."),
+    method: str = typer.Option("auto", help="auto, exact, fast, stochastic or random."),
+    refine: bool = typer.Option(False, "--refine", help="Exchange picks until no exchange lowers the bound."),
+    curvature: str = typer.Option("none", help="none, softmax or hutchinson: AdaCore's preconditioner."),
+    label: str | None = typer.Option(None, help="Name of the labels in DATA."),
+    memory_limit: str | None = typer.Option(None, help="Like 500MB; over it a leaner method is taken."),
+    jobs: int | None = typer.Option(None, help="Threads; all cores by default."),
+    seed: int = typer.Option(0, help="Of the methods that draw."),
+    dry_run: bool = typer.Option(False, "--dry-run", help="Say what it would need in memory and time, and stop."),
+    as_json: bool = typer.Option(False, "--json", help="Print the summary as JSON."),
+    force: bool = typer.Option(False, "--force", help="Replace an earlier selection in the directory."),
+    quiet: bool = typer.Option(False, "--quiet", help="No progress."),
+    debug: bool = typer.Option(False, "--debug", help="Show the trace of an error."),
+) -> None:
+    """Filter rows by entropy, then keep a weighted coreset of each class, with a bound on the gradient error."""
+    from synthsieve.progress import for_stream
+    from synthsieve.sieve import select as sieve
+    from synthsieve.sieve_files import read_table, write_selection
+
+    how_much = _budget(budget)
+    if not force and (out / "selection.parquet").exists():
+        raise SelectionError(f"expected a directory without a selection, got {out}: choose another, or pass --force")
+    if out.exists() and not out.is_dir():
+        raise SelectionError(f"expected a directory as --out, got the file {out}: choose another name")
+    table = read_table(data, label=label)
+    answers: dict[str, Any] = dict(table.answers)
+    said: tuple[str, ...] = ()
+    if dry_run:
+        _foretell(table, how_much, method, refine, as_json=as_json)
+        return
+    labels, classes = table.labels, table.classes
+    if not answers:
+        answers, labels, classes = _judged(table.features, table.labels, seed)
+        said = ("no logits or probabilities given: a cross-validated logistic regression judged the features",)
+    progress = for_stream("select", quiet=quiet)
+    selection = sieve(
+        labels=labels,
+        classes=classes,
+        **answers,
+        budget=how_much,
+        epsilon=epsilon,
+        entropy_ceiling=entropy_ceiling,
+        keep_fraction=keep_fraction,
+        keep_per_class=per_class,
+        require_label=require_label,
+        method=method,
+        refine=refine,
+        curvature=curvature,
+        memory_limit=memory_limit,
+        n_jobs=jobs,
+        seed=seed,
+        progress=progress,
+    )
+    paths = write_selection(out, table, selection.with_notes(*said))
+    if as_json:
+        typer.echo(
+            json.dumps({**selection.with_notes(*said).as_dict(), "files": [str(path) for path in paths]}, indent=2)
+        )
+    else:
+        typer.echo(selection.with_notes(*said).summary())
+        typer.echo("wrote " + ", ".join(str(path) for path in paths))
+
+
+def _budget(text: str) -> float | int:
+    """`500` is a count, `0.1` a fraction."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    raise SelectionError(f"expected --budget as a fraction or a count, got {text!r}: try 0.1 or 500")
+
+
+def _judged(features: Any, labels: Any, seed: int) -> tuple[dict[str, Any], Any, tuple[Any, ...]]:
+    """Out-of-fold probabilities for a file with features only."""
+    from synthsieve.selection import door
+    from synthsieve.selector import out_of_fold_probabilities
+
+    told = door.any_labels(labels)
+    points = door.matrix(features, "features")
+    door.same_length(len(points), labels=told.indices)
+    return {"probabilities": out_of_fold_probabilities(points, told.indices, seed=seed)}, labels, told.names
+
+
+def _foretell(table: Table, budget: float | int, method: str, refine: bool, *, as_json: bool) -> None:
+    from synthsieve.sieve_files import foretell
+
+    told = foretell(table, budget, method, refine)
+    if as_json:
+        typer.echo(json.dumps(told, indent=2))
+    else:
+        typer.echo(
+            f"{told['rows']:,} rows in {told['classes']} classes, {told['selected']:,} to select by {told['method']}: "
+            f"about {told['memory_bytes'] / 1e6:,.0f} MB and {told['seconds']:.0f} s on {told['cores']} cores; "
+            "nothing written"
+        )
