@@ -1,4 +1,4 @@
-"""Files for the sieve: `.npz` and Parquet in, `selection.parquet` and the selected rows out, features held once at most."""
+"""Files for the sieve: `.npz` and Parquet in; `selection.parquet` and the selected rows out; features held once."""
 
 from __future__ import annotations
 

@@ -153,9 +153,8 @@ def coreset(
     else:
         chosen = [work(place, plan.threads) for place in range(len(present))]
     meter.close()
-    return _joined(
-        chosen, len(labels), plan.notes + _heavy_notes(chosen, called), time.perf_counter() - started, compile_seconds
-    )
+    notes = plan.notes + _heavy_notes(chosen, called)
+    return _joined(chosen, len(labels), notes, time.perf_counter() - started, compile_seconds)
 
 
 def compile_kernels(dtype: str, refine: bool = False) -> float:

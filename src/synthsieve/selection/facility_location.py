@@ -19,10 +19,11 @@ from synthsieve.selection.lanes import LANES, lanes_within, shift_gains, units_t
 from synthsieve.selection.tiles import GROUP, Tiles
 from synthsieve.selection.workers import Workers
 
-# A distance stays below 2^40 units and a weighted sum of all of them below 2^52: both well inside float64's integers,
-# and a rounding error in the bound of a box stays far below half a unit.
-_LONGEST = 2.0**40
+# A weighted sum of all distances stays below 2^52 units, well inside float64's integers; a single distance in d
+# dimensions below 2^50 / (d + 8), so that the rounding of a box's bound, about d/2 in the last place, stays far below
+# half a unit.
 _LARGEST_SUM = 2.0**52
+_LONGEST = 2.0**50
 # Below this many pairs a second thread costs more than it brings.
 _WORTH_SHARING = 500_000
 # Groups of tiles weighed between two reports of progress.
@@ -125,7 +126,8 @@ class FacilityLocation:
         """The largest power of two, in units per length, that respects both limits."""
         if longest <= 0.0 or total <= 0.0:
             return 1.0
-        return 2.0 ** math.floor(math.log2(min(_LONGEST / longest, _LARGEST_SUM / total, 2.0**900)))
+        dims = self.tiles.coords.shape[1]
+        return 2.0 ** math.floor(math.log2(min(_LONGEST / (dims + 8) / longest, _LARGEST_SUM / total, 2.0**900)))
 
     def _space(self) -> tuple[np.ndarray | float | int | bool, ...]:
         tiles = self.tiles

@@ -1,0 +1,106 @@
+"""Greedy picks what the plain algorithm picks, on easy and on hostile points."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from synthsieve.progress import Silent
+from synthsieve.selection.facility_location import FacilityLocation
+from synthsieve.selection.greedy import Target, greedy
+from synthsieve.selection.tiles import lay_out
+from synthsieve.selection.workers import Workers
+from tests.selection.reference import distances, gradients, naive_greedy
+
+
+def picks_of(points, count, weight=None, split=None, threads=1):
+    weight = np.ones(len(points)) if weight is None else weight
+    with Workers(threads) as workers:
+        location = FacilityLocation(lay_out(points, weight, split=split), workers)
+        greedy(location, Target(count), Silent())
+        return [int(location.tiles.rows.flat[position]) for position in location.picks]
+
+
+CASES = {
+    "gaussian": lambda g: g.normal(size=(150, 4)),
+    "skewed gradients": lambda g: gradients(170),
+    "float32": lambda g: gradients(130, seed=5).astype(np.float32),
+    "one dimension": lambda g: g.permutation(90).astype(float)[:, None],
+    "far clusters": lambda g: np.concatenate([g.normal(size=(40, 3)) * 1e-4 + c * 1e3 for c in range(3)]),
+    "an outlier": lambda g: np.concatenate([g.normal(size=(60, 3)) * 1e-4, [[1e6, 0.0, 0.0]]]),
+    "many columns": lambda g: g.normal(size=(70, 60)),
+    "fewer than a tile": lambda g: g.normal(size=(9, 2)),
+    "exactly a tile": lambda g: g.normal(size=(16, 2)),
+    "one point": lambda g: g.normal(size=(1, 3)),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_picks_equal_the_plain_algorithms(name):
+    points = CASES[name](np.random.default_rng(1))
+    count = max(1, len(points) // 3)
+    assert picks_of(points, count) == naive_greedy(distances(points), count)
+
+
+@pytest.mark.parametrize("kind", ["whole", "fractional"])
+def test_weighted_picks_equal_the_plain_algorithms(kind):
+    generator = np.random.default_rng(3)
+    points = generator.normal(size=(120, 5))
+    weight = generator.integers(1, 9, 120).astype(float) if kind == "whole" else generator.random(120) * 3
+    assert picks_of(points, 30, weight) == naive_greedy(distances(points), 30, weight)
+
+
+def test_outer_products_equal_their_materialised_form():
+    generator = np.random.default_rng(4)
+    points = generator.normal(size=(100, 9))
+    assert picks_of(points, 25, split=4) == naive_greedy(distances(points, split=4), 25)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.integers(-50, 50), min_size=2, max_size=60, unique=True), st.integers(1, 20))
+def test_ties_go_to_the_lowest_row(values, count):
+    """On a line of whole numbers every distance and every sum is exact, so ties are real ones."""
+    points = np.array(values, dtype=float)[:, None]
+    count = min(count, len(values))
+    assert picks_of(points, count) == naive_greedy(distances(points), count)
+
+
+def test_mirror_images_tie_exactly():
+    """Irrational distances, summed in another order for every candidate, still tie: the four corners of a square."""
+    corners = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]]) * np.sqrt(2)
+    others = np.random.default_rng(0).normal(size=(30, 2))
+    mirrored = np.concatenate([corners, others, others * [1, -1], others * [-1, 1], -others]) * 0.37
+    for seed in range(5):
+        order = np.random.default_rng(seed).permutation(len(mirrored))
+        first = picks_of(mirrored[order], 2)[0]
+        alike = np.flatnonzero((np.abs(mirrored[order]) == np.abs(mirrored[order][first])).all(axis=1))
+        assert first == alike.min()
+
+
+def test_threads_do_not_change_the_picks():
+    points = gradients(3_000)
+    assert picks_of(points, 60, threads=1) == picks_of(points, 60, threads=3)
+
+
+def test_gains_kept_by_differences_equal_gains_computed_afresh():
+    with Workers(1) as workers:
+        location = FacilityLocation(lay_out(gradients(900), np.ones(900)), workers)
+        greedy(location, Target(70), Silent())
+        kept = location.gains.copy()
+        location._weigh()
+        assert np.array_equal(kept, location.gains)
+        unpicked = np.setdiff1d(location.tiles.positions(), location.picks)
+        assert np.array_equal(location.gains_of(unpicked), location.gains.ravel()[unpicked])
+
+
+def test_a_bound_stops_at_the_first_pick_that_meets_it():
+    points = gradients(400)
+    matrix = distances(points)
+    picks = naive_greedy(matrix, 200)
+    lengths = [matrix[:, picks[: k + 1]].min(axis=1).sum() for k in range(200)]
+    wanted = (lengths[40] + lengths[41]) / 2
+    with Workers(1) as workers:
+        location = FacilityLocation(lay_out(points, np.ones(400)), workers)
+        greedy(location, Target(400, bound=wanted), Silent())
+    assert len(location.picks) == 42
+    assert sum(location.taken_off[1:]) == pytest.approx(lengths[0] - lengths[41], rel=1e-9)

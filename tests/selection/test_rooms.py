@@ -1,0 +1,124 @@
+"""Tiles, duplicates, gradients, curvature and memory, each against its definition."""
+
+import mpmath
+import numpy as np
+import pytest
+
+from synthsieve.errors import SelectionError
+from synthsieve.selection.curvature import (
+    Curvature,
+    CurvatureState,
+    class_diagonal,
+    hutchinson_diagonal,
+    precondition,
+    softmax_diagonal,
+)
+from synthsieve.selection.duplicates import distinct_rows
+from synthsieve.selection.gradients import residuals_of_logits, residuals_of_probabilities
+from synthsieve.selection.memory import bytes_in, estimate_memory
+from synthsieve.selection.methods import Method
+from synthsieve.selection.tiles import lay_out
+
+
+@pytest.mark.parametrize("n", [1, 15, 16, 17, 33, 700])
+def test_tiles_hold_every_point_once_inside_its_box(n):
+    points = np.random.default_rng(n).normal(size=(n, 3))
+    tiles = lay_out(points, np.arange(n, dtype=float))
+    flat = tiles.rows.ravel()
+    assert sorted(flat[flat >= 0]) == list(range(n))
+    assert tiles.num_points == n
+    for row, place in enumerate(tiles.positions()):
+        tile, lane = divmod(int(place), 16)
+        own = tiles.coords[tile, :, lane]
+        assert np.array_equal(own * tiles.magnitude, points[row])
+        assert (tiles.low[tile] <= own).all()
+        assert (own <= tiles.high[tile]).all()
+        assert tiles.weight[tile, lane] == row
+
+
+def test_distinct_rows_are_the_first_of_each_kind():
+    generator = np.random.default_rng(0)
+    points = generator.integers(0, 3, (400, 4)).astype(float) * np.where(generator.random((400, 4)) < 0.5, 1, -1)
+    rows = np.sort(generator.choice(400, 300, replace=False)).astype(np.int32)
+    found = distinct_rows(points, rows)
+    _, first, kinds = np.unique(points[rows] + 0.0, axis=0, return_index=True, return_inverse=True)
+    assert np.array_equal(found.rows, rows[np.sort(first)])
+    assert np.array_equal(points[found.rows[found.which]], points[rows])
+    assert len(np.unique(found.which)) == kinds.max() + 1
+
+
+def test_residuals_are_exact_where_the_classifier_is_certain():
+    mpmath.mp.dps = 200
+    for gap in (1.0, 10.0, 32.5, 300.0):
+        logits = np.array([[gap, 0.0, -1.25], [0.0, gap, 0.5]])
+        labels = np.array([0, 1])
+        residuals = residuals_of_logits(logits, labels)
+        for row in range(2):
+            powers = [mpmath.exp(mpmath.mpf(value)) for value in logits[row]]
+            for k in range(3):
+                exact = powers[k] / sum(powers) - (k == labels[row])
+                assert abs(residuals[row, k] - exact) <= abs(exact) * 1e-12
+
+
+def test_residuals_of_probabilities_never_subtract_one():
+    tiny = 1e-14
+    residuals = residuals_of_probabilities(np.array([[1.0, tiny / 2, tiny / 2]]), np.array([0]))
+    assert residuals[0, 0] == -tiny
+    assert residuals_of_logits(np.array([[0.0, -200.0]]), np.array([0]))[0, 0] == pytest.approx(-np.exp(-200.0), rel=1e-12)
+
+
+def dense_diagonal(residuals, labels, label):
+    """The mean of diag(p) - p p' over a label's rows, as a matrix."""
+    rows = residuals[labels == label]
+    p = rows + np.eye(rows.shape[1])[label]
+    return np.mean([np.diag(row) - np.outer(row, row) for row in p], axis=0)
+
+
+def test_curvature_diagonals_match_a_dense_reference():
+    generator = np.random.default_rng(0)
+    logits, labels = generator.normal(size=(60, 4)), np.arange(60) % 4
+    residuals = residuals_of_logits(logits, labels)
+    exact = np.array([np.diag(dense_diagonal(residuals, labels, label)) for label in range(4)])
+    assert softmax_diagonal(residuals, labels) == pytest.approx(exact)
+    probes = 4_000
+    estimate = class_diagonal(residuals, labels, Curvature.HUTCHINSON, generator=generator, num_probes=probes)
+    spread = np.array([np.sqrt((dense_diagonal(residuals, labels, k) ** 2).sum()) for k in range(4)])[:, None]
+    assert (np.abs(estimate - exact) < 5 * spread / np.sqrt(probes)).all()
+    diagonal = hutchinson_diagonal(lambda v: np.array([3.0, -2.0]) * v, 2, 1, generator=generator)
+    assert diagonal.tolist() == [3.0, -2.0]  # exact for a diagonal matrix, with one probe
+
+
+def test_preconditioning_follows_its_formula_over_three_selections():
+    generator = np.random.default_rng(1)
+    labels = np.array([0, 1, 1])
+    steps = [(generator.normal(size=(3, 2)), generator.random((2, 2)) + 0.1) for _ in range(3)]
+    state, slow_g, slow_d = None, np.zeros((3, 2)), np.zeros((2, 2))
+    for t, (gradient, diagonal) in enumerate(steps, start=1):
+        told = precondition(gradient, labels, diagonal, state, damping=0.05)
+        state = told.state
+        slow_g = 0.9 * slow_g + 0.1 * gradient
+        slow_d = 0.99 * slow_d + 0.01 * diagonal**2
+        smooth = np.sqrt(slow_d / (1 - 0.99**t))
+        expected = slow_g / (1 - 0.9**t) / ((smooth + 0.05) / 1.05)[labels]
+        assert told.gradients == pytest.approx(expected)
+    assert state.for_other_points().gradients is None
+    assert state.for_other_points().diagonal_updates == 3
+
+
+def test_unit_curvature_leaves_the_gradients_untouched_to_the_last_bit():
+    gradient = np.random.default_rng(2).normal(size=(50, 3))
+    told = precondition(gradient, np.zeros(50, dtype=int), np.ones((3, 3)), CurvatureState())
+    assert np.array_equal(told.gradients, gradient)
+
+
+def test_memory_is_stated_in_bytes():
+    assert estimate_memory(2_000_000, 10, 1) < 2 * estimate_memory(1_000_000, 10, 1)
+    assert estimate_memory(1_000_000, 10, 100_000) < 50e6 + 200 * 1e6
+    assert estimate_memory(1000, 10, 100, method=Method.STOCHASTIC) < estimate_memory(1000, 10, 100, method="exact")
+    assert bytes_in("1.5 GB") == 1_500_000_000
+    assert bytes_in("2GiB") == 2**31
+    assert bytes_in(5e6) == 5_000_000
+    assert bytes_in(None) is None
+    for bad in ("much", "5 parsecs", -1, 0):
+        with pytest.raises(SelectionError, match="expected memory_limit"):
+            bytes_in(bad)
