@@ -1,0 +1,181 @@
+"""What `select` accepts, what it refuses, and what it says."""
+
+import re
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+import synthsieve
+from synthsieve.entropy import Reason
+from synthsieve.errors import SelectionError
+from synthsieve.progress import Silent
+
+GENERATOR = np.random.default_rng(0)
+LOGITS = GENERATOR.normal(size=(120, 3)) * 3
+LABELS = LOGITS.argmax(axis=1)
+P = np.exp(LOGITS) / np.exp(LOGITS).sum(axis=1, keepdims=True)
+
+
+def broken(array, row, column, value):
+    array = array.copy()
+    array[row, column] = value
+    return array
+
+
+BAD = {
+    "nothing": ({"labels": LABELS}, "got none of them"),
+    "both": ({"labels": LABELS, "logits": LOGITS, "probabilities": P}, "got both"),
+    "nan": ({"labels": LABELS, "logits": broken(LOGITS, 7, 1, np.nan)}, "got nan in row 7"),
+    "infinity": ({"labels": LABELS, "gradients": broken(LOGITS, 9, 0, np.inf)}, "got inf in row 9"),
+    "sums": ({"labels": LABELS, "probabilities": P * 1.1}, "sum of 1.1 in row 0"),
+    "negative": ({"labels": LABELS, "probabilities": P + [[0.5, -0.5, 0.0]]}, "pass them as logits"),
+    "outside": ({"labels": np.where(LABELS == 2, 3, LABELS), "logits": LOGITS}, "labels from 0 to 2"),
+    "unlabelled": ({"labels": np.full(120, -1), "logits": LOGITS}, "got -1 in row 0"),
+    "short": ({"labels": LABELS[:100], "logits": LOGITS}, "expected 120 rows in labels"),
+    "short gradients": ({"labels": LABELS, "logits": LOGITS, "gradients": LOGITS[:5]}, "120 rows in gradients"),
+    "flat": ({"labels": LABELS, "logits": LOGITS[:, 0]}, "shape (n, d)"),
+    "empty": ({"labels": LABELS[:0], "logits": LOGITS[:0]}, "at least one row"),
+    "text": ({"labels": LABELS, "logits": LOGITS.astype(str)}, "expected numbers"),
+    "budget": ({"labels": LABELS, "logits": LOGITS, "budget": 1.5}, "(0, 1]"),
+    "no budget": ({"labels": LABELS, "logits": LOGITS, "budget": 0}, "at least 1"),
+    "true budget": ({"labels": LABELS, "logits": LOGITS, "budget": True}, "a fraction or a count"),
+    "few": ({"labels": LABELS, "logits": LOGITS, "budget": 2}, "each of 3 classes"),
+    "epsilon": ({"labels": LABELS, "logits": LOGITS, "epsilon": -1.0}, "epsilon above 0"),
+    "method": ({"labels": LABELS, "logits": LOGITS, "method": "fastest"}, "auto, exact, fast"),
+    "curvature": ({"labels": LABELS, "logits": LOGITS, "curvature": "round"}, "expected curvature"),
+    "curved gradients": ({"labels": LABELS, "gradients": LOGITS, "curvature": "softmax"}, "for a curvature"),
+    "nobody": ({"labels": LABELS, "logits": LOGITS, "entropy_ceiling": 1e-30}, "lowest was"),
+    "no entropy": ({"labels": LABELS, "gradients": LOGITS, "entropy_ceiling": 1.0}, "gradients only"),
+    "auto": ({"labels": LABELS, "logits": LOGITS, "entropy_ceiling": "auto"}, "ceiling_score"),
+    "ceiling": ({"labels": LABELS, "logits": LOGITS, "entropy_ceiling": "low"}, "a number or 'auto'"),
+    "weights": ({"labels": LABELS, "logits": LOGITS, "sample_weight": -np.ones(120)}, "not negative"),
+    "classes": ({"labels": np.array(["a", "b"] * 60), "logits": LOGITS}, "each of 3 columns"),
+    "unknown": ({"labels": ["a"] * 120, "logits": LOGITS, "classes": ["x", "y", "z"]}, "got np.str_('a')"),
+    "jobs": ({"labels": LABELS, "logits": LOGITS, "n_jobs": 0}, "n_jobs of at least 1"),
+    "memory": ({"labels": LABELS, "logits": LOGITS, "memory_limit": "1KB"}, "raise the limit"),
+    "arrow nulls": ({"labels": pa.array([None] * 120), "logits": LOGITS}, "nulls"),
+    "fractions": ({"labels": LABELS + 0.5, "logits": LOGITS}, "whole numbers or text"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_is_refused_in_one_sentence(name):
+    given, said = BAD[name]
+    with pytest.raises(SelectionError, match=re.escape(said)) as caught:
+        synthsieve.select(**given)
+    assert "\n" not in str(caught.value)
+    assert "expected" in str(caught.value) or name == "nobody"
+
+
+def test_numpy_torch_and_arrow_give_the_same():
+    plain = synthsieve.select(labels=LABELS, logits=LOGITS)
+    lists = pa.array(list(LOGITS), type=pa.list_(pa.float64(), 3))
+    for other in (
+        synthsieve.select(labels=torch.tensor(LABELS), logits=torch.tensor(LOGITS, requires_grad=True)),
+        synthsieve.select(labels=pa.chunked_array([pa.array(LABELS)]), logits=lists),
+        synthsieve.select(labels=LABELS.tolist(), logits=LOGITS.tolist()),
+    ):
+        assert np.array_equal(plain.indices, other.indices)
+        assert plain.gradient_bound == other.gradient_bound
+
+
+def test_labels_may_be_text_in_any_column_order():
+    names = np.array(["cat", "dog", "eel"])
+    by_number = synthsieve.select(labels=LABELS, logits=LOGITS)
+    by_name = synthsieve.select(labels=names[LABELS], logits=LOGITS)
+    assert np.array_equal(by_number.indices, by_name.indices)
+    turned = synthsieve.select(labels=names[LABELS], logits=LOGITS[:, [2, 0, 1]], classes=["eel", "cat", "dog"])
+    assert set(turned.indices) == set(by_number.indices)
+    assert "cat" in by_name.summary()
+
+
+def test_budgets_as_fraction_count_and_epsilon():
+    assert len(synthsieve.select(labels=LABELS, logits=LOGITS, budget=0.5)) == pytest.approx(60, abs=2)
+    counted = synthsieve.select(labels=LABELS, logits=LOGITS, budget=31)
+    assert len(counted) == 31
+    few = synthsieve.select(labels=LABELS, logits=LOGITS, epsilon=5.0)
+    assert few.gradient_bound <= 5.0
+
+
+def test_the_filter_comes_first_and_its_reasons_stay():
+    labels = np.where(np.arange(120) % 10 == 0, (LABELS + 1) % 3, LABELS)
+    chosen = synthsieve.select(labels=labels, logits=LOGITS, entropy_ceiling=0.3, require_label=True)
+    entropy = -(P * np.log(P)).sum(axis=1)
+    assert chosen.entropy == pytest.approx(entropy)
+    reasons = dict(zip(chosen.rejected.indices, chosen.rejected.reasons, strict=True))
+    for row in range(120):
+        if labels[row] != LABELS[row]:
+            assert reasons[row] == Reason.OTHER_LABEL
+        elif entropy[row] >= 0.3:
+            assert reasons[row] == Reason.HIGH_ENTROPY
+        else:
+            assert row not in reasons
+            assert chosen.assignment[row] in chosen.indices
+    assert (chosen.assignment[chosen.rejected.indices] == -1).all()
+    assert chosen.weights.sum() == 120 - len(chosen.rejected)
+
+
+def test_auto_asks_for_a_validation_score():
+    chosen = synthsieve.select(
+        labels=LABELS, logits=LOGITS, entropy_ceiling="auto", ceiling_score=lambda ceiling: -abs(ceiling - 0.1)
+    )
+    assert chosen.entropy_ceiling < 0.5
+    assert (chosen.entropy[chosen.indices] < chosen.entropy_ceiling).all()
+
+
+def test_a_selection_can_be_written_and_read(tmp_path):
+    chosen = synthsieve.select(labels=LABELS, logits=LOGITS, keep_fraction=0.5)
+    chosen.to_parquet(tmp_path / "selection.parquet")
+    table = pq.read_table(tmp_path / "selection.parquet").to_pydict()
+    assert [row for row, selected in enumerate(table["selected"]) if selected] == sorted(chosen.indices)
+    assert sum(table["weight"]) == 60
+    assert set(table["reason"]) == {
+        "selected",
+        "not selected: a pick stands for it",
+        "entropy not below the ceiling",
+    }
+    assert table["rank"][chosen.indices[0]] == 0
+    assert len([rank for rank in table["rank"] if rank is not None]) == len(chosen)
+    assert sorted(tmp_path.iterdir()) == [tmp_path / "selection.parquet"]
+    assert chosen.loss_weights.mean() == pytest.approx(1.0)
+    assert len(chosen.summary().splitlines()) < 24
+
+
+def test_heavy_picks_and_lost_classes_are_said():
+    points = np.concatenate([np.zeros((50, 2)), np.random.default_rng(0).normal(size=(50, 2)) * 9])
+    chosen = synthsieve.select(gradients=points, labels=np.zeros(100, int), budget=20)
+    assert "class 0: one pick stands for" in chosen.notes[0]
+    assert chosen.figures[0].heaviest >= 0.5
+    certain = np.where(LABELS[:, None] == 0, 0.0, LOGITS * 50)
+    lost = synthsieve.select(labels=LABELS, logits=certain, entropy_ceiling=1e-3)
+    assert any("class 0: no row survived" in note for note in lost.notes)
+
+
+def test_a_memory_limit_takes_a_leaner_way_and_says_so():
+    points = np.random.default_rng(0).normal(size=(3_000, 40))
+    needs = synthsieve.estimate_memory(3_000, 40, 60, method="exact")
+    chosen = synthsieve.select(gradients=points, labels=np.zeros(3_000, int), memory_limit=needs - 1, budget=0.02)
+    assert chosen.figures[0].method == "stochastic"
+    assert any("took stochastic" in note for note in chosen.notes)
+    shared = synthsieve.select(
+        gradients=points, labels=np.arange(3_000) % 2, memory_limit=needs, budget=0.02, n_jobs=2
+    )
+    assert any("one class at a time" in note for note in shared.notes)
+
+
+def test_progress_is_told_and_closed():
+    told = []
+
+    class Told(Silent):
+        def update(self, done, total, message=""):
+            told.append((done, total))
+
+        def close(self):
+            told.append("closed")
+
+    synthsieve.select(labels=LABELS, logits=LOGITS, progress=Told())
+    assert told[-1] == "closed"
+    assert all(done <= total for done, total in told[:-1])
