@@ -29,9 +29,9 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from synthsieve.config import Activation
 from synthsieve.model.energy import Energy
 from synthsieve.model.prior import TiltedPrior
-from synthsieve.networks.activation import Activation
 from synthsieve.networks.mlp import MLP
 from synthsieve.randomness import torch_stream
 from synthsieve.sampling import langevin

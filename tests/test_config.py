@@ -23,12 +23,12 @@ def test_later_words_win(tmp_path):
         ("learning.steps=many", "learning.steps"),
         ("learning.steps=0", "learning.steps"),
         ("learning.objective=join", "learning.objective"),
-        ("model.label_latent_dim=32", "label_latent_dim must be below latent_dim"),
+        ("model.label_latent_dim=32", "label_latent_dim=32 must be below latent_dim=32"),
         ("sampling.step_size=2.5", "sampling.step_size"),
     ],
 )
 def test_a_wrong_setting_gets_one_sentence(override, sentence):
-    with pytest.raises(ConfigError, match="(?s).*") as caught:
+    with pytest.raises(ConfigError, match=r".") as caught:
         load_settings(None, [override])
     assert sentence in str(caught.value)
     assert "\n" not in str(caught.value)

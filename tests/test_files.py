@@ -10,9 +10,14 @@ from synthsieve.files import write_json, written_atomically
 def test_a_failure_keeps_the_old_file_and_leaves_nothing_behind(tmp_path):
     path = tmp_path / "a.json"
     write_json(path, {"one": 1})
-    with pytest.raises(RuntimeError), written_atomically(path) as partial:
-        partial.write_text("half of")
-        raise RuntimeError
+
+    def fail_half_way():
+        with written_atomically(path) as partial:
+            partial.write_text("half of")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail_half_way()
     assert json.loads(path.read_text()) == {"one": 1}
     assert list(tmp_path.iterdir()) == [path]
 

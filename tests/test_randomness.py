@@ -19,8 +19,9 @@ def test_the_derivation_never_changes():
 
 
 def test_no_global_generator_is_touched():
-    before, numpy_before = torch.get_rng_state(), np.random.get_state()[1].copy()
+    before = torch.get_rng_state()
+    numpy_before = np.random.get_state()[1].copy()  # noqa: NPY002
     torch.rand(3, generator=torch_stream(0, "x"))
     numpy_stream(0, "x").random(3)
     assert torch.equal(before, torch.get_rng_state())
-    assert np.array_equal(numpy_before, np.random.get_state()[1])
+    assert np.array_equal(numpy_before, np.random.get_state()[1])  # noqa: NPY002

@@ -101,6 +101,7 @@ class ModelSettings(_Section):
     encoder: NetworkKind = NetworkKind.AUTO
     encoder_width: int = Field(32, ge=1)
     encoder_depth: int = Field(16, ge=1, description="hidden layers of an mlp; layers of a wide ResNet (6n + 4)")
+    label_encoder: NetworkKind = Field(NetworkKind.AUTO, description="the label tower's network; auto = as encoder")
     label_width: int = Field(32, ge=1, description="width of the label tower")
     view: View = Field(View.PLAIN, description="how the label tower (or the one tower) sees an image")
     norm: Norm = Norm.GROUP
@@ -116,7 +117,7 @@ class ModelSettings(_Section):
     @model_validator(mode="after")
     def _towers_fit(self) -> ModelSettings:
         if self.label_latent_dim >= self.latent_dim:
-            raise ValueError(f"label_latent_dim must be below latent_dim={self.latent_dim}, got {self.label_latent_dim}")
+            raise ValueError(f"label_latent_dim={self.label_latent_dim} must be below latent_dim={self.latent_dim}")
         return self
 
 

@@ -58,7 +58,7 @@ def draw_samples(
     seed: int,
     progress: Progress | None = None,
 ) -> Drawn:
-    """`per_class` samples of every class. Each block of chains has a stream of its own, so a part can be drawn alone."""
+    """`per_class` samples of every class. Each block of chains has its own stream, so a part can be drawn alone."""
     progress = progress or Silent()
     model.eval()
     y = torch.arange(model.num_classes).repeat_interleave(per_class)

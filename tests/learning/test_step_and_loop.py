@@ -50,7 +50,10 @@ def test_each_step_moves_its_own_networks(ready):
 
     before = copied(model)
     steps.learn_labels(learner, batch)
-    assert {".".join(name.split(".")[:2]) for name in changed(before, model)} == {"encoder.label_tower", "energy.network"}
+    assert {".".join(name.split(".")[:2]) for name in changed(before, model)} == {
+        "encoder.label_tower",
+        "energy.network",
+    }
 
 
 def test_the_twin_learns_from_labels_alone(quick_run, digits):
@@ -104,7 +107,9 @@ def test_a_non_finite_term_stops_with_its_name_and_keeps_the_checkpoint(quick_ru
         return plain(*arguments) * (float("nan") if len(calls) == 7 else 1)
 
     monkeypatch.setattr(steps.objectives, "elbo", spoilt)
-    with pytest.raises(NonFiniteLossError, match="'elbo' became nan at step 7: lower learning.elbo_learning_rate") as caught:
+    with pytest.raises(
+        NonFiniteLossError, match=r"'elbo' became nan at step 7: lower learning\.elbo_learning_rate"
+    ) as caught:
         fit(run, digits)
     assert (caught.value.step, caught.value.term) == (7, "elbo")
     monkeypatch.undo()

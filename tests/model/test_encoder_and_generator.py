@@ -7,8 +7,8 @@ import torch
 from torch import nn
 
 from synthsieve.config import ModelSettings
-from synthsieve.model.encoder import GradientShare, Posterior
 from synthsieve.model.classifier import GenerativeClassifier
+from synthsieve.model.encoder import GradientShare, Posterior
 from synthsieve.model.generator import Generator
 
 
@@ -46,7 +46,12 @@ def two_towers(label_latent_dim=2):
 
 @pytest.mark.parametrize(
     ("share", "label_felt", "style_felt"),
-    [(GradientShare(1, 1), 1, 1), (GradientShare(0, 1), 0, 1), (GradientShare(1, 0), 1, 0), (GradientShare(0.25, 1), 0.25, 1)],
+    [
+        (GradientShare(1, 1), 1, 1),
+        (GradientShare(0, 1), 0, 1),
+        (GradientShare(1, 0), 1, 0),
+        (GradientShare(0.25, 1), 0.25, 1),
+    ],
 )
 def test_each_tower_feels_its_share(share, label_felt, style_felt):
     model, x = two_towers(), torch.ones(4, 6)

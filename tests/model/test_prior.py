@@ -6,10 +6,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from synthsieve.config import Activation
 from synthsieve.model import prior as prior_module
 from synthsieve.model.energy import Energy
 from synthsieve.model.prior import TiltedDensity, TiltedPrior, reference_log_prob
-from synthsieve.networks.activation import Activation
 from synthsieve.networks.mlp import MLP
 from synthsieve.randomness import torch_stream
 from synthsieve.sampling.log_density import AutogradLogDensity, PreparedLogDensity

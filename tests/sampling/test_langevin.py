@@ -8,10 +8,10 @@ import pytest
 import torch
 from torch import Tensor
 
+from synthsieve.config import Activation
 from synthsieve.errors import DivergedChainError
 from synthsieve.model.energy import Energy
 from synthsieve.model.prior import TiltedPrior
-from synthsieve.networks.activation import Activation
 from synthsieve.randomness import torch_stream
 from synthsieve.sampling import langevin
 from synthsieve.sampling.langevin import LangevinSettings

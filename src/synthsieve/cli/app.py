@@ -52,5 +52,7 @@ def main(arguments: list[str] | None = None) -> None:
         typer.echo(f"synthsieve: {error}", err=True)
         raise SystemExit(2) from None
     except KeyboardInterrupt:
-        typer.echo("synthsieve: interrupted; what was written is whole, and --resume goes on where a verb has it", err=True)
+        typer.echo(
+            "synthsieve: interrupted; what was written is whole, and --resume goes on where a verb has it", err=True
+        )
         raise SystemExit(130) from None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from synthsieve.cli import options
 from synthsieve.cli.options import finish
 
@@ -21,8 +23,9 @@ def doctor(data_dir: options.DataDir = None, as_json: options.Json = False, debu
     for publication in (SVHN, MNIST):
         found = [find(publication, file, data_dir) for file in publication.files]
         data[publication.name] = "absent" if None in found else str(found[0].parent)  # type: ignore[union-attr]
-    report = {
-        "versions": versions(),
+    found_versions = versions()
+    report: dict[str, Any] = {
+        "versions": found_versions,
         "cores": cores,
         "torch_threads": torch.get_num_threads(),
         "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
@@ -30,7 +33,7 @@ def doctor(data_dir: options.DataDir = None, as_json: options.Json = False, debu
         "data": data,
         "presets": preset_names(),
     }
-    lines = [f"{name} {number}" for name, number in report["versions"].items()]  # type: ignore[attr-defined]
+    lines = [f"{name} {number}" for name, number in found_versions.items()]
     lines += [f"cores {cores}, torch threads {report['torch_threads']}, memory {report['memory_gib']} GiB"]
     lines += [f"gpu: {report['gpu'] or 'none'}", *(f"data {name}: {where}" for name, where in data.items())]
     lines += [f"presets: {', '.join(preset_names())}"]

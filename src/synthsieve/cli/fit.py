@@ -32,6 +32,7 @@ def fit(
     from synthsieve.evaluation.accuracy import score_part
     from synthsieve.learning import loop
     from synthsieve.learning.run_folder import Origin, RunFolder
+    from synthsieve.learning.tensorboard import event_writer
     from synthsieve.progress import for_stream
 
     asked: dict[str, Any] = {}
@@ -51,15 +52,16 @@ def fit(
         run.check_asked(origin, settings, dataset)
     else:
         run = RunFolder.create(out, origin, settings, dataset)
-    for note in run.split.notes:
-        say(note, as_json=as_json)
     split = run.split
+    for note in (*dataset.notes, *split.notes):
+        say(note, as_json=as_json)
     say(
         f"{dataset.name}: {len(split.labeled)} labelled, {len(split.unlabeled)} unlabelled, "
         f"{len(split.validation)} validation, {len(split.test)} test",
         as_json=as_json,
     )
-    result = loop.fit(run, dataset, progress=for_stream("fit", quiet=quiet))
+    on_row = event_writer(out) if tensorboard else None
+    result = loop.fit(run, dataset, progress=for_stream("fit", quiet=quiet), on_row=on_row)
     scores = score_part(run.model(), run.encoding, dataset, split, "test")
     report = {
         "out": str(out),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import copy
 import math
-from dataclasses import dataclass, field
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor, nn
@@ -46,6 +46,7 @@ class Learner:
         model = GenerativeClassifier(
             settings.model, shape, num_classes, generator=torch_stream(settings.seed, "initial weights")
         )
+        model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # a fifth quicker on CPUs
         averaged = copy.deepcopy(model).requires_grad_(False).eval()
         generators = {name: torch_stream(settings.seed, name) for name in STREAMS}
         attach_generator(model, generators["dropout"])

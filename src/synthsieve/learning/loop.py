@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +16,7 @@ from synthsieve.data.dataset import Dataset
 from synthsieve.data.encoding import Encoding
 from synthsieve.evaluation.accuracy import Scores, score_part
 from synthsieve.learning import checkpoint
-from synthsieve.learning.history import History
+from synthsieve.learning.history import History, Row
 from synthsieve.learning.learner import Learner
 from synthsieve.learning.run_folder import RunFolder
 from synthsieve.learning.step import Batch, take_step
@@ -72,8 +73,13 @@ class BatchSource:
             batches.restore(state[name])
 
 
-def fit(run: RunFolder, dataset: Dataset, *, progress: Progress | None = None) -> FitResult:
-    """Train to the last step, from the last checkpoint when there is one; a resumed run equals an unbroken one."""
+def fit(
+    run: RunFolder, dataset: Dataset, *, progress: Progress | None = None, on_row: Callable[[Row], None] | None = None
+) -> FitResult:
+    """Train to the last step, from the last checkpoint when there is one; a resumed run equals an unbroken one.
+
+    `on_row` is called with each new row of the history.
+    """
     progress = progress or Silent()
     settings = run.settings.learning
     learner, source, history = run.new_learner(), BatchSource(run, dataset), History(run.path)
@@ -91,6 +97,8 @@ def fit(run: RunFolder, dataset: Dataset, *, progress: Progress | None = None) -
         if learner.step % settings.evaluate_every == 0 or at_end:
             scores = score_part(learner.averaged, run.encoding, dataset, run.split, "validation")
             row = history.close_row(step=learner.step, **_figures(scores))
+            if on_row is not None:
+                on_row(row)
             if best is None or _better(row, best):
                 best = row
                 checkpoint.save_weights(run.best, learner, {"best": best})

@@ -36,7 +36,7 @@ def cross_entropy(logits: Tensor, y: Tensor, weights: Tensor | None = None) -> T
 
 
 def mutual_information(logits: Tensor) -> Tensor:
-    """How much the predicted classes say about the examples: H(mean p) - mean H(p), in nats, at most log num_classes."""
+    """How much predictions say about examples: H(mean p) - mean H(p), in nats, at most log num_classes."""
     log_p = logits.log_softmax(dim=1)
     mean_p = log_p.exp().mean(dim=0)
     marginal = -(mean_p * mean_p.clamp_min(1e-12).log()).sum()

@@ -1,10 +1,10 @@
 """The folder of a run: what was asked, how the data were split, how learning went, and the weights.
 
-    OUT/run.json             source, settings, classes, encoding, versions
-    OUT/split.json           who is labelled, unlabelled, validation, test
-    OUT/history.csv, .jsonl  figures as learning went on
-    OUT/last.safetensors     all that `--resume` needs
-    OUT/best.safetensors     the averaged weights that did best on validation
+OUT/run.json             source, settings, classes, encoding, versions
+OUT/split.json           who is labelled, unlabelled, validation, test
+OUT/history.csv, .jsonl  figures as learning went on
+OUT/last.safetensors     all that `--resume` needs
+OUT/best.safetensors     the averaged weights that did best on validation
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from synthsieve import __version__
 from synthsieve.config import Settings, settings_from
 from synthsieve.data.dataset import Dataset
 from synthsieve.data.encoding import Encoding, fit_encoding, from_json
-from synthsieve.data.splits import Split, make_split
 from synthsieve.data.sources import load
+from synthsieve.data.splits import Split, make_split
 from synthsieve.errors import CheckpointError, ConfigError
 from synthsieve.files import write_json
 from synthsieve.learning import checkpoint

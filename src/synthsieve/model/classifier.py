@@ -13,7 +13,6 @@ from synthsieve.model.energy import Energy
 from synthsieve.model.generator import Generator
 from synthsieve.model.prior import TiltedPrior
 from synthsieve.networks.factory import make_generator
-from synthsieve.networks.mlp import Activation
 
 
 class GenerativeClassifier(nn.Module):
@@ -37,7 +36,7 @@ class GenerativeClassifier(nn.Module):
             settings.latent_dim,
             num_classes,
             hidden=[settings.energy_width] * (settings.energy_layers - 1),
-            activation=Activation(settings.energy_activation.value),
+            activation=settings.energy_activation,
             generator=generator,
         )
         self.encoder = Encoder(settings, shape, generator=generator)
@@ -67,6 +66,6 @@ class GenerativeClassifier(nn.Module):
         if generator is None:
             raise ValueError("classify = 'draw' needs a generator")
         q = self.posterior(x)
-        return torch.stack(
-            [self.energy.class_probabilities(q.sample(generator=generator)) for _ in range(draws)]
-        ).mean(dim=0)
+        return torch.stack([self.energy.class_probabilities(q.sample(generator=generator)) for _ in range(draws)]).mean(
+            dim=0
+        )

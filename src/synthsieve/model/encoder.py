@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from synthsieve.config import ModelSettings, View
+from synthsieve.config import ModelSettings, NetworkKind, View
 from synthsieve.networks.factory import make_encoder
 
 LOG_SCALE_RANGE = (-6.0, 2.0)
@@ -64,6 +64,7 @@ class Encoder(nn.Module):
                 settings,
                 shape,
                 2 * self.label_latent_dim,
+                kind=settings.encoder if settings.label_encoder is NetworkKind.AUTO else settings.label_encoder,
                 width=settings.label_width,
                 view=settings.view,
                 generator=generator,
@@ -72,6 +73,7 @@ class Encoder(nn.Module):
             settings,
             shape,
             2 * self.style_latent_dim,
+            kind=settings.encoder,
             width=settings.encoder_width,
             view=View.PLAIN if self.label_latent_dim else settings.view,
             generator=generator,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from synthsieve.networks.activation import Activation
+from synthsieve.config import Activation
 from synthsieve.networks.mlp import MLP
 
 

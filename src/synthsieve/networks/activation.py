@@ -6,7 +6,6 @@ exponential, in single precision on the CPU: about a third of the time, and the 
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -16,23 +15,22 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from synthsieve.config import Activation
+
 LEAKY_SLOPE = 0.2
 
 
-class Activation(enum.StrEnum):
-    """The elementwise function between two layers."""
+def activate(activation: Activation, x: Tensor) -> Tensor:
+    """The activation of x, differentiable. Same shape as x.
 
-    GELU = "gelu"  # x Phi(x), with Phi the normal distribution function: the exact one, not the tanh
-    SILU = "silu"  # x sigmoid(x)
-    LEAKY_RELU = "leaky-relu"  # x where x > 0, else 0.2 x
-
-    def apply(self, x: Tensor) -> Tensor:
-        """The activation of x, differentiable. Same shape as x."""
-        if self is Activation.GELU:
-            return nn.functional.gelu(x)
-        if self is Activation.SILU:
-            return nn.functional.silu(x)
-        return nn.functional.leaky_relu(x, LEAKY_SLOPE)
+    GELU is x Phi(x) with Phi the normal distribution function (the exact one, not the tanh), SiLU is x sigmoid(x),
+    leaky ReLU is x where x > 0, else 0.2 x.
+    """
+    if activation is Activation.GELU:
+        return nn.functional.gelu(x)
+    if activation is Activation.SILU:
+        return nn.functional.silu(x)
+    return nn.functional.leaky_relu(x, LEAKY_SLOPE)
 
 
 @dataclass(frozen=True)

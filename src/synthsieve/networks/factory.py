@@ -8,11 +8,11 @@ from math import prod
 import torch
 from torch import nn
 
-from synthsieve.config import ModelSettings, NetworkKind, View
+from synthsieve.config import Activation, ModelSettings, NetworkKind, View
 from synthsieve.errors import ConfigError
 from synthsieve.networks.dcgan import DCGANGenerator
 from synthsieve.networks.layers import Dropout, ImageView, build
-from synthsieve.networks.mlp import MLP, Activation
+from synthsieve.networks.mlp import MLP
 from synthsieve.networks.strided import StridedEncoder, StridedGenerator
 from synthsieve.networks.wide_resnet import WideResNet
 
@@ -24,15 +24,24 @@ def default_kind(shape: Sequence[int]) -> NetworkKind:
 
 
 def make_encoder(
-    settings: ModelSettings, shape: Sequence[int], out_features: int, *, width: int, view: View, generator: torch.Generator
+    settings: ModelSettings,
+    shape: Sequence[int],
+    out_features: int,
+    *,
+    kind: NetworkKind,
+    width: int,
+    view: View,
+    generator: torch.Generator,
 ) -> nn.Module:
     """A network x (n, *shape) -> (n, out_features)."""
-    kind = default_kind(shape) if settings.encoder is NetworkKind.AUTO else settings.encoder
-    image = {"norm": settings.norm, "view": view, "dropout": settings.dropout}
+    kind = default_kind(shape) if kind is NetworkKind.AUTO else kind
+    norm, dropout = settings.norm, settings.dropout
     makers: dict[NetworkKind, Callable[[], nn.Module]] = {
-        NetworkKind.STRIDED: lambda: StridedEncoder(shape, out_features, width=width, **image),
+        NetworkKind.STRIDED: lambda: StridedEncoder(
+            shape, out_features, width=width, norm=norm, view=view, dropout=dropout
+        ),
         NetworkKind.WIDE_RESNET: lambda: WideResNet(
-            shape, out_features, depth=settings.encoder_depth, width=width, **image
+            shape, out_features, depth=settings.encoder_depth, width=width, norm=norm, view=view, dropout=dropout
         ),
     }
     if kind is NetworkKind.MLP:
@@ -43,9 +52,7 @@ def make_encoder(
     return build(makers[kind], generator=generator)
 
 
-def make_generator(
-    settings: ModelSettings, shape: Sequence[int], *, generator: torch.Generator
-) -> nn.Module:
+def make_generator(settings: ModelSettings, shape: Sequence[int], *, generator: torch.Generator) -> nn.Module:
     """A network z (n, latent_dim) -> (n, *shape); images end in tanh, vectors are left unbounded."""
     kind = default_kind(shape) if settings.generator is NetworkKind.AUTO else settings.generator
     width, latent_dim = settings.generator_width, settings.latent_dim
@@ -72,4 +79,6 @@ def _mlp_encoder(
         looked_at = ImageView(view, shape[0])
         front.append(looked_at)
         sizes = (sizes[0] // shape[0] * looked_at.channels, *sizes[1:])
-    return nn.Sequential(*front, nn.Flatten(), Dropout(dropout), MLP(sizes, activation=Activation.SILU, generator=generator))
+    return nn.Sequential(
+        *front, nn.Flatten(), Dropout(dropout), MLP(sizes, activation=Activation.SILU, generator=generator)
+    )

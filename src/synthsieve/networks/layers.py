@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
@@ -17,7 +18,7 @@ Built = TypeVar("Built", bound=nn.Module)
 def build(make: Callable[[], Built], *, generator: torch.Generator) -> Built:
     """The module `make` returns, its weights drawn from `generator`; no global generator is touched.
 
-    Weights are uniform in +-1/sqrt(fan_in), biases zero, norms one and zero: torch's own ranges, our own stream.
+    Convolutions keep the signal's variance through an activation, linear layers without one; biases start at zero.
     """
     with torch.device("meta"):
         module = make()
@@ -25,8 +26,9 @@ def build(make: Callable[[], Built], *, generator: torch.Generator) -> Built:
     for part in module.modules():
         if isinstance(part, nn.Linear | nn.Conv2d | nn.ConvTranspose2d):
             fan_in = part.weight[0].numel() if not isinstance(part, nn.ConvTranspose2d) else part.weight[:, 0].numel()
+            bound = math.sqrt((3 if isinstance(part, nn.Linear) else 6) / fan_in)
             with torch.no_grad():
-                part.weight.uniform_(-(fan_in**-0.5), fan_in**-0.5, generator=generator)
+                part.weight.uniform_(-bound, bound, generator=generator)
                 if part.bias is not None:
                     part.bias.zero_()
         elif isinstance(part, nn.GroupNorm | nn.BatchNorm2d):
@@ -62,8 +64,8 @@ def norm_layer(norm: Norm, channels: int) -> nn.Module:
     """Group norm with groups of at least four channels, or batch norm."""
     if norm is Norm.BATCH:
         return nn.BatchNorm2d(channels)
-    groups = next(groups for groups in (8, 4, 2, 1) if channels % groups == 0 and channels // groups >= min(4, channels))
-    return nn.GroupNorm(groups, channels)
+    fitting = (groups for groups in (8, 4, 2) if channels % groups == 0 and channels // groups >= 4)
+    return nn.GroupNorm(next(fitting, 1), channels)
 
 
 class ImageView(nn.Module):
@@ -95,8 +97,9 @@ def image_size(shape: Sequence[int]) -> tuple[int, int, int]:
     """(channels, height, width), both sides multiples of 4, or an error that says what to do."""
     if len(shape) != 3 or any(side % 4 or side < 8 for side in shape[1:]):
         raise ConfigError(
-            f"convolutional networks expect images (channels, height, width) with sides of 8 or more that are multiples "
-            f"of 4, got {tuple(shape)}: pad or resize the images, or set model.encoder and model.generator to mlp"
+            f"convolutional networks expect images (channels, height, width) with sides of 8 or more that are "
+            f"multiples of 4, got {tuple(shape)}: pad or resize the images, or set model.encoder and "
+            f"model.generator to mlp"
         )
     channels, height, width = shape
     return channels, height, width

@@ -13,7 +13,8 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
-from synthsieve.networks.activation import Activation, Pass
+from synthsieve.config import Activation
+from synthsieve.networks.activation import Pass, activate
 
 
 class MLP(nn.Module):
@@ -24,7 +25,7 @@ class MLP(nn.Module):
     Args:
         sizes: the width of the input, of each hidden layer and of the output: (100, 200, 200, 10) is three layers.
         activation: the function between two layers.
-        generator: draws the first weights, uniform within 1/sqrt(fan in) as `nn.Linear` does.
+        generator: draws the first weights, which keep the signal's variance; biases start at zero.
     """
 
     def __init__(
@@ -44,9 +45,10 @@ class MLP(nn.Module):
             nn.utils.skip_init(nn.Linear, fan_in, fan_out) for fan_in, fan_out in pairwise(self.sizes)
         )
         for layer in self.linears():
-            bound = 1 / math.sqrt(layer.in_features)
+            # torch's own narrower range lets six layers forget the input: 50 labels then teach little.
+            bound = math.sqrt((3 if layer is self.layers[-1] else 6) / layer.in_features)
             nn.init.uniform_(layer.weight, -bound, bound, generator=generator)
-            nn.init.uniform_(layer.bias, -bound, bound, generator=generator)
+            nn.init.zeros_(layer.bias)
 
     def linears(self) -> list[nn.Linear]:
         """The layers, from input to output."""
@@ -56,7 +58,7 @@ class MLP(nn.Module):
         """The outputs at x. (n, sizes[0]) -> (n, sizes[-1])."""
         *hidden, last = self.linears()
         for layer in hidden:
-            x = self.activation.apply(layer(x))
+            x = activate(self.activation, layer(x))
         output: Tensor = last(x)
         return output
 

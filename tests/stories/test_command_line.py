@@ -1,0 +1,144 @@
+"""The command line end to end, as a user types it."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from PIL import Image
+from tests.learning.conftest import QUICK
+
+
+def synthsieve(*words, code=0):
+    done = subprocess.run([sys.executable, "-m", "synthsieve", *map(str, words)], capture_output=True, text=True)
+    assert done.returncode == code, done.stderr
+    return done
+
+
+def quick(*more):
+    return [word for setting in (*QUICK, *more) for word in ("--set", setting)]
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory):
+    out = tmp_path_factory.mktemp("story") / "digits"
+    done = synthsieve("fit", "digits", "-o", out, "--labels", 60, "--seed", 3, "--threads", 1, "--json", *quick())
+    return out, json.loads(done.stdout)
+
+
+def test_fit_writes_a_run_and_says_how_it_went(fitted):
+    out, report = fitted
+    assert report["steps"] == 12
+    assert 0 <= report["test_interval"][0] <= report["test_accuracy"] <= report["test_interval"][1] <= 1
+    run = json.loads((out / "run.json").read_text())
+    assert run["settings"]["seed"] == 3
+    assert run["settings"]["data"]["labels"] == 60
+    assert run["versions"]["torch"]
+    split = json.loads((out / "split.json").read_text())
+    assert split["sizes"]["labeled"] == 60
+    assert split["hash"] == run["split_hash"]
+
+
+def test_evaluate_repeats_what_fit_said(fitted):
+    out, report = fitted
+    again = json.loads(synthsieve("evaluate", out, "--json", "--threads", 1).stdout)
+    assert again["accuracy"] == report["test_accuracy"]
+    assert json.loads((out / "evaluation.json").read_text())["accuracy"] == report["test_accuracy"]
+    validation = json.loads(synthsieve("evaluate", out, "--part", "validation", "--json", "--threads", 1).stdout)
+    assert validation["accuracy"] == report["validation_accuracy"]
+
+
+def test_sample_writes_arrays_and_a_picture_with_a_row_a_class(fitted, tmp_path):
+    out, _ = fitted
+    to = tmp_path / "drawn.npz"
+    said = synthsieve("sample", out, "--per-class", 5, "--to", to, "--threads", 1).stdout
+    assert "50 samples, 5 of each of 10 classes" in said
+    with np.load(to, allow_pickle=False) as drawn:
+        assert drawn["x"].shape == (50, 1, 8, 8)
+        assert drawn["x"].dtype == np.uint8
+        assert np.bincount(drawn["y"]).tolist() == [5] * 10
+        assert drawn["classes"].tolist() == [str(c) for c in range(10)]
+        assert drawn["latent"].shape == (50, 8)
+        first = drawn["x"].copy()
+    with Image.open(to.with_suffix(".png")) as picture:
+        assert picture.size == (4 * (5 * 9 + 1), 4 * (10 * 9 + 1))
+    synthsieve("sample", out, "--per-class", 5, "--to", to, "--threads", 1)
+    with np.load(to, allow_pickle=False) as again:
+        assert np.array_equal(first, again["x"])
+
+
+def test_resume_is_refused_with_other_settings_and_a_second_fit_without_it(fitted):
+    out, _ = fitted
+    words = ["fit", "digits", "-o", out, "--labels", 60, "--seed", 3, *quick()]
+    assert "already holds a run" in synthsieve(*words, code=2).stderr
+    other = synthsieve(*words, "--resume", "--set", "learning.steps=13", code=2).stderr
+    assert "was begun with learning.steps=12, not 13" in other
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["fit", "digit", "-o", "{tmp}"], "did you mean 'digits'"),
+        (["fit", "digits", "-o", "{tmp}", "--labels", "5"], "every class needs at least one label"),
+        (["fit", "digits", "-o", "{tmp}", "--config", "digits-hours"], "the presets are"),
+        (["fit", "digits", "-o", "{tmp}", "--set", "learning.stepz=3"], "did you mean learning.steps?"),
+        (["sample", "{tmp}"], "holds no run"),
+        (["evaluate", "{tmp}"], "holds no run"),
+        (["evaluate", "{tmp}", "--part", "train"], "--part can be test or validation"),
+    ],
+)
+def test_bad_input_gets_one_sentence_and_writes_nothing(words, sentence, tmp_path):
+    out = tmp_path / "out"
+    done = synthsieve(*[word.format(tmp=out) for word in words], code=2)
+    assert sentence in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert done.stdout == ""
+    assert not out.exists()
+
+
+def test_a_table_of_vectors_goes_the_whole_way(tmp_path):
+    generator = np.random.default_rng(0)
+    y = np.arange(200) % 2
+    x = generator.normal(size=(200, 3)) + 2 * y[:, None]
+    rows = ["a,b,c,kind"] + [
+        f"{a:.4f},{b:.4f},{c:.4f},{'' if i >= 120 else ('low', 'high')[k]}"
+        for i, ((a, b, c), k) in enumerate(zip(x, y, strict=True))
+    ]
+    table = tmp_path / "table.csv"
+    table.write_text("\n".join(rows))
+    out = tmp_path / "out"
+    synthsieve("fit", table, "-o", out, "--label", "kind", "--labels", 20, "--threads", 1, *quick())
+    said = synthsieve("sample", out, "--per-class", 3, "--threads", 1).stdout
+    assert "6 samples" in said
+    assert ".png" not in said
+    with np.load(out / "samples.npz", allow_pickle=False) as drawn:
+        assert drawn["x"].shape == (6, 3)
+        assert drawn["classes"].tolist() == ["high", "low"]
+
+
+def test_doctor_names_versions_data_and_presets(tmp_path):
+    report = json.loads(synthsieve("doctor", "--json", "--data-dir", tmp_path).stdout)
+    assert report["data"]["digits"] == "embedded"
+    assert {"digits-minutes", "mnist-minutes", "svhn-cpu", "svhn-paper"} <= set(report["presets"])
+    assert report["cores"] >= 1
+
+
+def test_help_and_import_need_no_torch():
+    heavy = "{'torch', 'numba', 'sklearn', 'scipy'}"
+    code = f"import sys, synthsieve, synthsieve.cli.app; print(sorted({heavy} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+    assert "fit" in synthsieve("--help").stdout
+
+
+def test_tensorboard_is_an_extra_and_says_so(tmp_path):
+    pytest.importorskip("torch")
+    try:
+        import tensorboard  # noqa: F401
+    except ImportError:
+        words = ["fit", "digits", "-o", tmp_path / "out", "--tensorboard", *quick()]
+        assert "pip install 'synthsieve[tensorboard]'" in synthsieve(*words, code=2).stderr
+    else:
+        synthsieve("fit", "digits", "-o", tmp_path / "out", "--tensorboard", "--threads", 1, *quick())
+        assert list((tmp_path / "out" / "tensorboard").glob("events*"))
