@@ -6,10 +6,10 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from tests.selection.reference import gradients
 
 import synthsieve
 from synthsieve.selection.methods import Method
-from tests.selection.reference import gradients
 
 METHODS = [method.value for method in Method]
 

@@ -31,7 +31,7 @@ BAD = {
     "nan": ({"labels": LABELS, "logits": broken(LOGITS, 7, 1, np.nan)}, "got nan in row 7"),
     "infinity": ({"labels": LABELS, "gradients": broken(LOGITS, 9, 0, np.inf)}, "got inf in row 9"),
     "sums": ({"labels": LABELS, "probabilities": P * 1.1}, "sum of 1.1 in row 0"),
-    "negative": ({"labels": LABELS, "probabilities": P + [[0.5, -0.5, 0.0]]}, "pass them as logits"),
+    "negative": ({"labels": LABELS, "probabilities": P + np.array([0.5, -0.5, 0.0])}, "pass them as logits"),
     "outside": ({"labels": np.where(LABELS == 2, 3, LABELS), "logits": LOGITS}, "labels from 0 to 2"),
     "unlabelled": ({"labels": np.full(120, -1), "logits": LOGITS}, "got -1 in row 0"),
     "short": ({"labels": LABELS[:100], "logits": LOGITS}, "expected 120 rows in labels"),
@@ -160,9 +160,7 @@ def test_a_memory_limit_takes_a_leaner_way_and_says_so():
     chosen = synthsieve.select(gradients=points, labels=np.zeros(3_000, int), memory_limit=needs - 1, budget=0.02)
     assert chosen.figures[0].method == "stochastic"
     assert any("took stochastic" in note for note in chosen.notes)
-    shared = synthsieve.select(
-        gradients=points, labels=np.arange(3_000) % 2, memory_limit=needs, budget=0.02, n_jobs=2
-    )
+    shared = synthsieve.select(gradients=points, labels=np.arange(3_000) % 2, memory_limit=needs, budget=0.02, n_jobs=2)
     assert any("one class at a time" in note for note in shared.notes)
 
 

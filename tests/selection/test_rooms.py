@@ -64,7 +64,9 @@ def test_residuals_of_probabilities_never_subtract_one():
     tiny = 1e-14
     residuals = residuals_of_probabilities(np.array([[1.0, tiny / 2, tiny / 2]]), np.array([0]))
     assert residuals[0, 0] == -tiny
-    assert residuals_of_logits(np.array([[0.0, -200.0]]), np.array([0]))[0, 0] == pytest.approx(-np.exp(-200.0), rel=1e-12)
+    assert residuals_of_logits(np.array([[0.0, -200.0]]), np.array([0]))[0, 0] == pytest.approx(
+        -np.exp(-200.0), rel=1e-12
+    )
 
 
 def dense_diagonal(residuals, labels, label):
