@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -145,7 +146,8 @@ def bench_python() -> str:
         print("making .venv-bench for the peers (once)", flush=True)
         subprocess.run([sys.executable, "-m", "venv", str(BENCH_VENV)], check=True)
         (BENCH_VENV / ".gitignore").write_text("*\n")
-        wanted = ["apricot-select", "submodlib-py", "kmedoids", "scikit-learn", "numpy", "scipy"]
+        extras = tomllib.loads((HERE.parent / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+        wanted = [*extras["bench"], "scikit-learn", "scipy"]
         subprocess.run([str(python), "-m", "pip", "install", "--quiet", *wanted], check=True)
     return str(python)
 
