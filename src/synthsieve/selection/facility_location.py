@@ -257,7 +257,7 @@ def _gather(  # type: ignore[no-untyped-def]
     """The changed points as blocks of sixteen with their boxes, weights, former and present reach."""
     count, dims = len(changed), coords.shape[1]
     blocks = (count + LANES - 1) // LANES
-    own = np.full((blocks, dims, LANES), np.inf)
+    own = np.full((blocks, dims, LANES), np.inf, dtype=coords.dtype)
     own_norms = np.zeros((blocks, 2, LANES))
     own_low, own_high = np.full((blocks, dims), np.inf), np.full((blocks, dims), -np.inf)
     own_weight, old, new = np.zeros((blocks, LANES)), np.zeros((blocks, LANES)), np.zeros((blocks, LANES))

@@ -1,6 +1,7 @@
 """Sixteen distances at a time: the only code here that speaks to the processor directly.
 
-Points lie in tiles of sixteen neighbours, coordinate by coordinate, so that one vector operation serves a whole tile.
+Points lie in tiles of sixteen neighbours, coordinate by coordinate, so that one vector operation serves a whole tile;
+they may be kept in float32, and are float64 as soon as they are loaded.
 The operations are written as vectors rather than left to the compiler's taste: every distance is then the same sequence
 of roundings in every kernel, on every thread and on every machine, which is what lets gains be compared for equality.
 
@@ -50,15 +51,20 @@ class _Vectors:
         return ir.Constant(_VECTOR, [value] * LANES)
 
     def load(self, pointer: ir.Value, offset: ir.Value) -> ir.Value:
-        place = self.builder.bitcast(self.builder.gep(pointer, [offset]), _VECTOR.as_pointer())
-        return self.builder.load(place, align=8)
+        """Sixteen numbers in a row as float64, from float64 or float32."""
+        single = pointer.type.pointee == ir.FloatType()
+        kind = ir.VectorType(ir.FloatType(), LANES) if single else _VECTOR
+        place = self.builder.bitcast(self.builder.gep(pointer, [offset]), kind.as_pointer())
+        loaded = self.builder.load(place, align=4 if single else 8)
+        return self.builder.fpext(loaded, _VECTOR) if single else loaded
 
     def store(self, value: ir.Value, pointer: ir.Value, offset: ir.Value) -> None:
         place = self.builder.bitcast(self.builder.gep(pointer, [offset]), _VECTOR.as_pointer())
         self.builder.store(value, place, align=8)
 
     def load_scalar(self, pointer: ir.Value, offset: ir.Value) -> ir.Value:
-        return self.builder.load(self.builder.gep(pointer, [offset]))
+        loaded = self.builder.load(self.builder.gep(pointer, [offset]))
+        return self.builder.fpext(loaded, _DOUBLE) if loaded.type == ir.FloatType() else loaded
 
     def call(self, name: str, *values: ir.Value) -> ir.Value:
         module, full_name = self.builder.module, f"{name}.v{LANES}f64"
@@ -155,9 +161,9 @@ class _Vectors:
         return self.call("llvm.rint", self.builder.fmul(weight, shortfall))
 
 
-def _units_arguments() -> tuple[Any, ...]:
-    cube = types.Array(types.float64, 3, "C")
-    return (cube, cube, types.int64, cube, cube, types.int64, types.int64, types.int64, types.float64)
+def _units_arguments(coords: Any, source: Any) -> tuple[Any, ...]:
+    norms = types.Array(types.float64, 3, "C")
+    return (coords, norms, types.int64, source, norms, types.int64, types.int64, types.int64, types.float64)
 
 
 @intrinsic
@@ -165,7 +171,7 @@ def units_to_tile(  # type: ignore[no-untyped-def]
     typing_context, coords, norms, tile, source, source_norms, block, lane, split, scale, out
 ):
     """Write into `out` (16,) the units from one source point to each point of a tile."""
-    signature = types.void(*_units_arguments(), types.Array(types.float64, 1, "C"))
+    signature = types.void(*_units_arguments(coords, source), types.Array(types.float64, 1, "C"))
 
     def generate(context: Any, builder: ir.IRBuilder, signature: Any, arguments: Any) -> ir.Value:
         vectors = _Vectors(context, builder, signature, arguments)
@@ -181,7 +187,7 @@ def shift_gains(  # type: ignore[no-untyped-def]
 ):
     """Change a tile's `gains` (tiles, 16) by what one source point's reach, gone from `old` to `new`, changes."""
     tail = (types.Array(types.float64, 2, "C"), types.float64, types.float64, types.float64)
-    signature = types.void(*_units_arguments(), *tail)
+    signature = types.void(*_units_arguments(coords, source), *tail)
 
     def generate(context: Any, builder: ir.IRBuilder, signature: Any, arguments: Any) -> ir.Value:
         vectors = _Vectors(context, builder, signature, arguments)
@@ -202,8 +208,8 @@ def lanes_within(  # type: ignore[no-untyped-def]
     typing_context, coords, block, low, high, box, scale, reach
 ):
     """A bit for each point of a source block whose `reach` (blocks, 16) extends into a box: distance < reach."""
-    cube, square = types.Array(types.float64, 3, "C"), types.Array(types.float64, 2, "C")
-    signature = types.int64(cube, types.int64, square, square, types.int64, types.float64, square)
+    square = types.Array(types.float64, 2, "C")
+    signature = types.int64(coords, types.int64, square, square, types.int64, types.float64, square)
 
     def generate(context: Any, builder: ir.IRBuilder, signature: Any, arguments: Any) -> ir.Value:
         vectors = _Vectors(context, builder, signature, arguments)

@@ -51,7 +51,7 @@ class _Exchange:
         chosen = tiles.coords[picks // LANES, :, picks % LANES]
         slots = lay_out(chosen, np.ones(len(picks)), split=tiles.split)
         # The slots' own power of two is undone: distances must count the same units as everywhere else.
-        self._slot_coords = np.full(slots.coords.shape, np.inf)
+        self._slot_coords = np.full(slots.coords.shape, np.inf, dtype=tiles.coords.dtype)
         self._slot_norms = np.zeros((len(slots.rows), 2, LANES))
         self._slot_picks = slots.rows.copy()  # which pick, by ordinal, lies in each slot
         for slot, ordinal in enumerate(slots.rows.flat):
@@ -61,8 +61,9 @@ class _Exchange:
                     place = picks[ordinal]
                     self._slot_norms[slot // LANES, :, slot % LANES] = tiles.norms[place // LANES, :, place % LANES]
         self._slot_of = slots.positions().astype(np.int32)
-        self._slot_low = self._slot_coords.min(axis=2)
-        self._slot_high = np.where(np.isfinite(self._slot_coords), self._slot_coords, -np.inf).max(axis=2)
+        self._slot_low = self._slot_coords.min(axis=2).astype(np.float64)
+        present = np.where(np.isfinite(self._slot_coords), self._slot_coords, -np.inf)
+        self._slot_high = present.max(axis=2).astype(np.float64)
 
         beyond = math.ceil(location._diameter * location._scale) + 1.0
         shape = tiles.rows.shape

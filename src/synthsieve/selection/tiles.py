@@ -20,7 +20,8 @@ class Tiles:
     """Points in tiles of sixteen.
 
     Attributes:
-        coords: float64 (tiles, d, 16), the points times a power of two; infinity where the last tile has no point.
+        coords: float32 or float64 (tiles, d, 16), as the points came, times a power of two; infinity where the last tile
+            has no point.
         norms: float64 (tiles, 2, 16), squared norms of the gradient and of the feature part; zero without features.
         rows: int32 (tiles, 16), the row each point came from; -1 where there is none.
         weight: float64 (tiles, 16), what each point counts; 0 where there is none.
@@ -72,7 +73,7 @@ def lay_out(
     _sort_into_boxes(points, order, rank, num_tiles)
 
     shrink, magnitude = _powers_of_two(points, rows, split)
-    coords = np.full((num_tiles, dims, LANES), np.inf)
+    coords = np.full((num_tiles, dims, LANES), np.inf, dtype=points.dtype)
     _fill(points, order, shrink, coords)
     tile_rows = _padded(rank, num_tiles, -1)
     tile_weight = _padded(weight[rank].astype(np.float64), num_tiles, 0.0)
@@ -116,13 +117,13 @@ def _padded(values: np.ndarray, num_tiles: int, padding: float) -> np.ndarray:
 
 
 def _norms(coords: np.ndarray, split: int) -> np.ndarray:
-    present = np.where(np.isfinite(coords), coords, 0.0)
+    present = np.where(np.isfinite(coords), coords, 0.0).astype(np.float64)
     return np.stack([(present[:, :split] ** 2).sum(axis=1), (present[:, split:] ** 2).sum(axis=1)], axis=1)
 
 
 def _boxes(coords: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    low = coords.min(axis=2)
-    high = coords.max(axis=2)
+    low = coords.min(axis=2).astype(np.float64)
+    high = coords.max(axis=2).astype(np.float64)
     last = coords[-1]
     high[-1] = np.where(np.isfinite(last), last, -np.inf).max(axis=1)
     return low, high
