@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from synthsieve.selection.compiled import kernel
-from synthsieve.selection.lanes import LANES, lanes_within, shift_gains, units_to_tile
+from synthsieve.selection.lanes import LANES, boxes_within, lanes_within, lowest_bit, shift_gains, units_to_tile
 from synthsieve.selection.tiles import GROUP, Tiles
 from synthsieve.selection.workers import Workers
 
@@ -185,10 +185,11 @@ class FacilityLocation:
     ) -> None:
         """Change the gains as the reaches of `points` went from `old` (from nothing if `rising`) to `new`."""
         parts = self._parts(old.size * self.tiles.rows.size // rounds)
+        boxes = (self.tiles.boxes_low, self.tiles.boxes_high)
 
         def work(part: int) -> None:
             which = (turn + rounds * part, rounds * parts)
-            _shift(*self._space(), *points, old, new, rising, self.gains, self._best, *which)
+            _shift(*self._space(), *boxes, *points, old, new, rising, self.gains, self._best, *which)
 
         self._workers.share(work, parts)
 
@@ -277,7 +278,7 @@ def _gather(  # type: ignore[no-untyped-def]
 
 @kernel
 def _shift(  # type: ignore[no-untyped-def]
-    coords, norms, split, scale, low, high, group_low, group_high, weight,
+    coords, norms, split, scale, low, high, group_low, group_high, weight, boxes_low, boxes_high,
     own, own_norms, own_low, own_high, own_weight, old, new, rising, gains, best, first, step,
 ):  # fmt: skip
     """Change the gains in every `step`-th group from `first` on by what the source points' reaches changed."""
@@ -292,22 +293,26 @@ def _shift(  # type: ignore[no-untyped-def]
         for block in range(own.shape[0]):
             if boxed and _beyond(own_low, own_high, block, group_low, group_high, group, longest[block]):
                 continue
-            for tile in range(start, stop):
-                lanes = everyone
+            for sixteen in range(start // LANES, (stop + LANES - 1) // LANES):
+                tiles = everyone if stop - sixteen * LANES >= LANES else (1 << (stop - sixteen * LANES)) - 1
                 if boxed:
-                    if _beyond(own_low, own_high, block, low, high, tile, longest[block]):
-                        continue
-                    lanes = lanes_within(own, block, low, high, tile, scale, old)
-                    if lanes == 0:
-                        continue
-                touched = True
-                for lane in range(LANES):
-                    if (lanes >> lane) & 1 and own_weight[block, lane] > 0.0:
-                        was = 0.0 if rising else old[block, lane]
-                        shift_gains(
-                            coords, norms, tile, own, own_norms, block, lane, split, scale,
-                            gains, own_weight[block, lane], was, new[block, lane],
-                        )  # fmt: skip
+                    tiles = boxes_within(boxes_low, boxes_high, sixteen, own_low, own_high, block, longest[block])
+                while tiles:
+                    tile = sixteen * LANES + lowest_bit(tiles)
+                    tiles &= tiles - 1
+                    lanes = everyone
+                    if boxed:
+                        lanes = lanes_within(own, block, low, high, tile, scale, old)
+                    touched = touched or lanes != 0
+                    while lanes:
+                        lane = lowest_bit(lanes)
+                        lanes &= lanes - 1
+                        if own_weight[block, lane] > 0.0:
+                            was = 0.0 if rising else old[block, lane]
+                            shift_gains(
+                                coords, norms, tile, own, own_norms, block, lane, split, scale,
+                                gains, own_weight[block, lane], was, new[block, lane],
+                            )  # fmt: skip
         if touched:
             best[group] = _largest(gains, start, stop)
 

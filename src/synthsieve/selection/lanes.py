@@ -204,6 +204,51 @@ def shift_gains(  # type: ignore[no-untyped-def]
 
 
 @intrinsic
+def lowest_bit(typing_context, bits):  # type: ignore[no-untyped-def]
+    """The place of the lowest bit set in `bits`, which must not be 0."""
+    signature = types.int64(types.int64)
+
+    def generate(context: Any, builder: ir.IRBuilder, signature: Any, arguments: Any) -> ir.Value:
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
+
+    return signature, generate
+
+
+@intrinsic
+def boxes_within(  # type: ignore[no-untyped-def]
+    typing_context, boxes_low, boxes_high, sixteen, low, high, box, limit
+):
+    """A bit for each of sixteen boxes that lies nearer than `limit` to one box."""
+    cube, square = types.Array(types.float64, 3, "C"), types.Array(types.float64, 2, "C")
+    signature = types.int64(cube, cube, types.int64, square, square, types.int64, types.float64)
+
+    def generate(context: Any, builder: ir.IRBuilder, signature: Any, arguments: Any) -> ir.Value:
+        vectors = _Vectors(context, builder, signature, arguments)
+        dims, lanes = vectors.extent(0, 1), _INT(LANES)
+        theirs_low, theirs_high, low, high = (vectors.data(position) for position in (0, 1, 3, 4))
+        first = builder.mul(arguments[2], builder.mul(dims, lanes))
+        corner = builder.mul(arguments[5], dims)
+
+        def term(k: ir.Value, total: ir.Value) -> ir.Value:
+            place = builder.add(first, builder.mul(k, lanes))
+            below = vectors.splat(vectors.load_scalar(low, builder.add(corner, k)))
+            above = vectors.splat(vectors.load_scalar(high, builder.add(corner, k)))
+            apart = vectors.larger(
+                builder.fsub(vectors.load(theirs_low, place), above),
+                builder.fsub(below, vectors.load(theirs_high, place)),
+            )
+            apart = vectors.larger(apart, vectors.constant(0.0))
+            return vectors.fma(apart, apart, total)
+
+        squared = vectors.sum_over(_INT(0), dims, term)
+        most = vectors.splat(builder.fmul(arguments[6], arguments[6]))
+        inside = builder.fcmp_ordered("<", squared, most)
+        return builder.zext(builder.bitcast(inside, ir.IntType(LANES)), _INT)
+
+    return signature, generate
+
+
+@intrinsic
 def lanes_within(  # type: ignore[no-untyped-def]
     typing_context, coords, block, low, high, box, scale, reach
 ):

@@ -19,7 +19,7 @@ def estimate_memory(n: int, d: int, k: int, *, method: Method | str = Method.FAS
     A point costs its coordinates in float64, its box's share, and its weight, reach, nearest pick and gain.
     """
     method = Method(method)
-    layout = n * (8 * d + d + 12)
+    layout = n * (8 * d + 2 * d + 12)
     state = n * (8 + 4 + 4 + 8)
     gains = 0 if method in (Method.STOCHASTIC, Method.RANDOM) else 8 * n
     coarse = (layout + state + gains) // (THINNING - 1) if method in (Method.FAST, Method.AUTO) else 0

@@ -21,7 +21,7 @@ from synthsieve.selection.workers import Workers
 THINNING = 4
 LEAD = 16
 # Below this, greedy from scratch is quick.
-SMALL = 8_000
+SMALL = 15_000
 
 
 def warm_start(tiles: Tiles, count: int, workers: Workers, report: Callable[[str], None]) -> list[int]:

@@ -20,12 +20,12 @@ class Tiles:
     """Points in tiles of sixteen.
 
     Attributes:
-        coords: float32 or float64 (tiles, d, 16), as the points came, times a power of two; infinity where the last tile
-            has no point.
+        coords: float32 or float64 (tiles, d, 16), as the points came, times a power of two; infinite where none is.
         norms: float64 (tiles, 2, 16), squared norms of the gradient and of the feature part; zero without features.
         rows: int32 (tiles, 16), the row each point came from; -1 where there is none.
         weight: float64 (tiles, 16), what each point counts; 0 where there is none.
         low, high: float64 (tiles, d), the box around each tile.
+        boxes_low, boxes_high: float64 (tiles / 16, d, 16), the same boxes, sixteen side by side.
         group_low, group_high: float64 (groups, d), the box around every 32 tiles in a row.
         split: columns from here on are features of an outer product; equal to d for plain points.
         magnitude: a distance between the points is this times one between `coords`.
@@ -37,6 +37,8 @@ class Tiles:
     weight: np.ndarray
     low: np.ndarray
     high: np.ndarray
+    boxes_low: np.ndarray
+    boxes_high: np.ndarray
     group_low: np.ndarray
     group_high: np.ndarray
     split: int
@@ -86,6 +88,8 @@ def lay_out(
         weight=tile_weight,
         low=low,
         high=high,
+        boxes_low=_side_by_side(low, np.inf),
+        boxes_high=_side_by_side(high, -np.inf),
         group_low=np.minimum.reduceat(low, starts),
         group_high=np.maximum.reduceat(high, starts),
         split=split,
@@ -127,6 +131,13 @@ def _boxes(coords: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     last = coords[-1]
     high[-1] = np.where(np.isfinite(last), last, -np.inf).max(axis=1)
     return low, high
+
+
+def _side_by_side(corners: np.ndarray, nowhere: float) -> np.ndarray:
+    """(tiles, d) -> (tiles / 16, d, 16); a box that does not exist is nowhere."""
+    padded = np.full((-(-len(corners) // LANES) * LANES, corners.shape[1]), nowhere)
+    padded[: len(corners)] = corners
+    return np.ascontiguousarray(padded.reshape(-1, LANES, corners.shape[1]).transpose(0, 2, 1))
 
 
 @kernel
