@@ -98,8 +98,8 @@ def rate_at(step: int, settings: LearningSettings) -> float:
 
 
 def ramp_at(step: int, settings: LearningSettings) -> float:
-    """The weight of the unlabelled terms at `step`: from 0 up a line over `unlabeled_ramp` steps."""
-    return min(1.0, step / settings.unlabeled_ramp)
+    """The share of the mutual-information term at `step`: from 0 up a line. Early, it would harden mistakes."""
+    return min(1.0, step / settings.mutual_information_ramp)
 
 
 def _optimisers(model: GenerativeClassifier, settings: LearningSettings) -> dict[str, torch.optim.Optimizer]:

@@ -99,7 +99,7 @@ def learn_labels(learner: Learner, batch: Batch) -> None:
     if settings.logit_penalty:
         loss = loss + settings.logit_penalty * objectives.logit_size(logits)
     if settings.objective is Objective.JOINT and len(batch.unlabeled_x):
-        loss = loss + ramp_at(learner.step, settings) * _unlabeled_terms(learner, batch.unlabeled_x, terms)
+        loss = loss + _unlabeled_terms(learner, batch.unlabeled_x, terms)
     learner.update("labels", loss, **terms)
 
 
@@ -119,7 +119,8 @@ def _unlabeled_terms(learner: Learner, x: Tensor, terms: dict[str, Tensor]) -> T
         logits = classify(x)
     if settings.mutual_information_weight:
         terms["mutual_information"] = objectives.mutual_information(logits)
-        loss = loss - settings.mutual_information_weight * terms["mutual_information"]
+        weight = settings.mutual_information_weight * ramp_at(learner.step, settings)
+        loss = loss - weight * terms["mutual_information"]
     if settings.smoothness_weight:
         terms["roughness"] = objectives.roughness(
             classify,
