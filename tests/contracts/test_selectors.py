@@ -135,3 +135,16 @@ def test_the_estimator_clones_and_joins_pipelines(method):
     by_gradient = synthsieve.CoresetSelector(method=method, gradients=True, budget=5).fit(points, names)
     assert len(by_gradient.indices_) == 5
     assert np.array_equal(by_gradient.transform(points), points[by_gradient.indices_])
+
+
+@pytest.mark.parametrize("factor", [1e-15, 3.7, 1e15])
+def test_the_scale_of_sample_weights_does_not_matter(method, factor):
+    points = gradients(150)
+    weight = np.random.default_rng(0).random(150) + 0.1
+    plain, scaled = (
+        synthsieve.select(gradients=points, labels=np.zeros(150, int), method=method, sample_weight=weight * by)
+        for by in (1.0, factor)
+    )
+    assert np.array_equal(plain.indices, scaled.indices)
+    assert scaled.gradient_bound == pytest.approx(plain.gradient_bound * factor)
+    assert scaled.gains[1:] == pytest.approx(plain.gains[1:] * factor)

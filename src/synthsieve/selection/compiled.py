@@ -11,5 +11,8 @@ from numba import njit
 
 
 def kernel(function: Any) -> Any:
-    """Compile on the first call for the types it is called with."""
-    return njit(cache=True, nogil=True)(function)
+    """Compile on the first call for the types it is called with; uncached where no folder can be written."""
+    try:
+        return njit(cache=True, nogil=True)(function)
+    except RuntimeError:
+        return njit(nogil=True)(function)

@@ -318,13 +318,25 @@ def _choose_in_class(
     started = time.perf_counter()
     distinct = distinct_rows(points, rows)
     counted = np.bincount(distinct.which, weight, minlength=len(distinct.rows))
-    target = Target(min(target.count, len(distinct.rows)), target.bound)
+    near_one = _near_one(counted)
+    target = Target(min(target.count, len(distinct.rows)), target.bound * near_one)
     progress, report = meter.of(label)
     with Workers(threads) as workers:
-        location = FacilityLocation(lay_out(points, counted, rows=distinct.rows, split=split), workers, report)
+        location = FacilityLocation(
+            lay_out(points, counted * near_one, rows=distinct.rows, split=split), workers, report
+        )
         choose(method, location, target, workers, progress, report, generator=generator)
         exchanges = exchange(location, progress) if refine else 0
-        return _certified(points, rows, weight, distinct, location, split, label, method, exchanges, started)
+        del counted
+        return _certified(points, rows, weight, distinct, location, split, label, method, exchanges, started, near_one)
+
+
+def _near_one(weight: np.ndarray) -> float:
+    """A power of two that brings weights near 1, where whole units carry them best; 1 for ordinary multiplicities."""
+    mean = float(weight.mean())
+    if mean <= 0.0 or (mean < 2.0**16 and (weight == np.floor(weight)).all()):
+        return 1.0
+    return float(2.0 ** -np.round(np.log2(mean)))
 
 
 def _certified(
@@ -338,6 +350,7 @@ def _certified(
     method: Method,
     exchanges: int,
     started: float,
+    near_one: float,
 ) -> _Chosen:
     """Turn positions into rows, and measure what the picks guarantee and achieve."""
     places = np.array(location.picks, dtype=np.int64)
@@ -349,7 +362,7 @@ def _certified(
     stands_for = nearest[distinct.which]
     weights = np.bincount(stands_for, weight, minlength=len(picks))
     assignment = picks[stands_for]
-    gains = np.array(location.taken_off)
+    gains = np.array(location.taken_off) / near_one
     bound, difference = _certificate(points, rows, assignment, weight, split)
     total = float(weight.sum())
     figures = ClassFigures(

@@ -67,7 +67,7 @@ class FacilityLocation:
     def stand(self, picks: Iterable[int]) -> None:
         """Begin anew from `picks`: each point turns to its nearest; gains are unknown until asked for."""
         present = self.tiles.rows >= 0
-        self.reach = np.where(present, math.ceil(self._diameter * self._scale) + 1.0, 0.0)
+        self.reach = np.where(present, self.out_of_reach, 0.0)
         self.nearest = np.full(self.tiles.rows.shape, -1, dtype=np.int32)
         self.gains: np.ndarray | None = None
         self._farthest = self.reach.max(axis=1)
@@ -103,7 +103,7 @@ class FacilityLocation:
         parts = self._parts(len(positions) * self.tiles.rows.size)
 
         def work(part: int) -> None:
-            _gains_of(*self._space(), positions, self.reach, self._farthest, self._group_farthest, out, part, parts)
+            _gains_of(*self.space(), positions, self.reach, self._farthest, self._group_farthest, out, part, parts)
 
         self._workers.share(work, parts)
         return out
@@ -129,7 +129,13 @@ class FacilityLocation:
         dims = self.tiles.coords.shape[1]
         return 2.0 ** math.floor(math.log2(min(_LONGEST / (dims + 8) / longest, _LARGEST_SUM / total, 2.0**900)))
 
-    def _space(self) -> tuple[np.ndarray | float | int | bool, ...]:
+    @property
+    def out_of_reach(self) -> float:
+        """A reach, in units, beyond every distance: that of a point without a pick."""
+        return math.ceil(self._diameter * self._scale) + 1.0
+
+    def space(self) -> tuple[np.ndarray | float | int, ...]:
+        """What every kernel must know of the points, in the kernels' order."""
         tiles = self.tiles
         boxes = (tiles.low, tiles.high, tiles.group_low, tiles.group_high)
         return (tiles.coords, tiles.norms, tiles.split, self._scale, *boxes, tiles.weight)
@@ -140,7 +146,7 @@ class FacilityLocation:
     def _serve(self, position: int) -> tuple[np.ndarray, np.ndarray]:
         """Add a pick and turn to it the points it is nearest to; return who they are and their former reach."""
         served, taken_off = _serve(
-            *self._space(),
+            *self.space(),
             position,
             len(self.picks),
             self.reach,
@@ -170,7 +176,7 @@ class FacilityLocation:
 
     def _settle(self, changed: np.ndarray, former: np.ndarray) -> None:
         """Lower the gains around the points whose reach fell."""
-        *points, old, new = _gather(*self._space(), self.reach, changed, former)
+        *points, old, new = _gather(*self.space(), self.reach, changed, former)
         self._shift(points, old, new, rising=False)
 
     def _shift(
@@ -189,7 +195,7 @@ class FacilityLocation:
 
         def work(part: int) -> None:
             which = (turn + rounds * part, rounds * parts)
-            _shift(*self._space(), *boxes, *points, old, new, rising, self.gains, self._best, *which)
+            _shift(*self.space(), *boxes, *points, old, new, rising, self.gains, self._best, *which)
 
         self._workers.share(work, parts)
 
@@ -202,7 +208,7 @@ def _diameter_at_most(tiles: Tiles) -> float:
 
 
 @kernel
-def _beyond(low, high, box, other_low, other_high, other, limit):  # type: ignore[no-untyped-def]
+def beyond(low, high, box, other_low, other_high, other, limit):  # type: ignore[no-untyped-def]
     """Whether two boxes lie at least `limit` apart."""
     squared, most = 0.0, limit * limit
     for k in range(low.shape[1]):
@@ -227,11 +233,11 @@ def _serve(  # type: ignore[no-untyped-def]
     units = np.empty(LANES)
     served, taken_off = 0, 0.0
     for group in range(group_low.shape[0]):
-        if boxed and _beyond(here, here, 0, group_low, group_high, group, group_farthest[group] / scale):
+        if boxed and beyond(here, here, 0, group_low, group_high, group, group_farthest[group] / scale):
             continue
         touched = False
         for tile in range(group * GROUP, min((group + 1) * GROUP, coords.shape[0])):
-            if boxed and _beyond(here, here, 0, low, high, tile, farthest[tile] / scale):
+            if boxed and beyond(here, here, 0, low, high, tile, farthest[tile] / scale):
                 continue
             units_to_tile(coords, norms, tile, coords, norms, block, lane, split, scale, units)
             before = served
@@ -291,7 +297,7 @@ def _shift(  # type: ignore[no-untyped-def]
         start, stop = group * GROUP, min((group + 1) * GROUP, coords.shape[0])
         touched = rising
         for block in range(own.shape[0]):
-            if boxed and _beyond(own_low, own_high, block, group_low, group_high, group, longest[block]):
+            if boxed and beyond(own_low, own_high, block, group_low, group_high, group, longest[block]):
                 continue
             for sixteen in range(start // LANES, (stop + LANES - 1) // LANES):
                 tiles = everyone if stop - sixteen * LANES >= LANES else (1 << (stop - sixteen * LANES)) - 1
@@ -355,10 +361,10 @@ def _gains_of(  # type: ignore[no-untyped-def]
         here[0] = coords[block, :, lane]
         gain = 0.0
         for group in range(group_low.shape[0]):
-            if boxed and _beyond(here, here, 0, group_low, group_high, group, group_farthest[group] / scale):
+            if boxed and beyond(here, here, 0, group_low, group_high, group, group_farthest[group] / scale):
                 continue
             for tile in range(group * GROUP, min((group + 1) * GROUP, coords.shape[0])):
-                if boxed and _beyond(here, here, 0, low, high, tile, farthest[tile] / scale):
+                if boxed and beyond(here, here, 0, low, high, tile, farthest[tile] / scale):
                     continue
                 units_to_tile(coords, norms, tile, coords, norms, block, lane, split, scale, units)
                 for point in range(LANES):

@@ -11,13 +11,11 @@ exchange that helps is made (FasterPAM), until a whole round over the candidates
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from synthsieve.progress import Progress
 from synthsieve.selection.compiled import kernel
-from synthsieve.selection.facility_location import FacilityLocation, _beyond
+from synthsieve.selection.facility_location import FacilityLocation, beyond
 from synthsieve.selection.lanes import LANES, units_to_tile
 from synthsieve.selection.tiles import GROUP, lay_out
 
@@ -65,17 +63,16 @@ class _Exchange:
         present = np.where(np.isfinite(self._slot_coords), self._slot_coords, -np.inf)
         self._slot_high = present.max(axis=2).astype(np.float64)
 
-        beyond = math.ceil(location._diameter * location._scale) + 1.0
         shape = tiles.rows.shape
         present = tiles.rows >= 0
-        self._first = np.where(present, beyond, 0.0)
+        self._first = np.where(present, location.out_of_reach, 0.0)
         self._second = self._first.copy()
         self._nearest = np.full((2, *shape), -1, dtype=np.int32)
         self._removal = np.zeros(len(picks))
         self._is_pick = np.zeros(shape, dtype=np.bool_)
         self._is_pick.flat[picks] = True
-        self._beyond = beyond
-        self._space = location._space()
+        self._out_of_reach = location.out_of_reach
+        self._space = location.space()
         num_tiles = len(shape) and shape[0]
         _search_all(*self._space, *self._state())
         self._farthest = self._second.max(axis=1)
@@ -84,7 +81,7 @@ class _Exchange:
     def _state(self) -> tuple[np.ndarray | float, ...]:
         return (
             self._slot_coords, self._slot_norms, self._slot_picks, self._slot_of, self._slot_low, self._slot_high,
-            self._first, self._second, self._nearest, self._removal, self._beyond,
+            self._first, self._second, self._nearest, self._removal, self._out_of_reach,
         )  # fmt: skip
 
     def try_candidates(self, start: int, stop: int) -> tuple[int, int]:
@@ -96,19 +93,19 @@ class _Exchange:
 @kernel
 def _search(  # type: ignore[no-untyped-def]
     coords, norms, split, scale, slot_coords, slot_norms, slot_picks, slot_low, slot_high,
-    tile, lane, hint_a, hint_b, beyond, units, found, who,
+    tile, lane, hint_a, hint_b, out_of_reach, units, found, who,
 ):  # fmt: skip
     """The two picks nearest to a point, into `found` and `who`; the hinted slot tiles are looked into first."""
     boxed = split == coords.shape[1]
     here = np.empty((1, coords.shape[1]))
     here[0] = coords[tile, :, lane]
-    found[0] = found[1] = beyond
+    found[0] = found[1] = out_of_reach
     who[0] = who[1] = -1
     for turn in range(-2, slot_coords.shape[0]):
         slots = hint_a if turn == -2 else hint_b if turn == -1 else turn
         if (turn >= 0 and slots in (hint_a, hint_b)) or (turn == -1 and hint_a == hint_b):
             continue
-        if turn >= 0 and boxed and _beyond(here, here, 0, slot_low, slot_high, slots, (found[1] + 1.0) / scale):
+        if turn >= 0 and boxed and beyond(here, here, 0, slot_low, slot_high, slots, (found[1] + 1.0) / scale):
             continue
         units_to_tile(slot_coords, slot_norms, slots, coords, norms, tile, lane, split, scale, units)
         for slot in range(LANES):
@@ -125,7 +122,7 @@ def _search(  # type: ignore[no-untyped-def]
 @kernel
 def _search_all(  # type: ignore[no-untyped-def]
     coords, norms, split, scale, low, high, group_low, group_high, weight,
-    slot_coords, slot_norms, slot_picks, slot_of, slot_low, slot_high, first, second, nearest, removal, beyond,
+    slot_coords, slot_norms, slot_picks, slot_of, slot_low, slot_high, first, second, nearest, removal, out_of_reach,
 ):  # fmt: skip
     units, found, who = np.empty(LANES), np.empty(2), np.empty(2, dtype=np.int32)
     hint_a, hint_b = 0, 0
@@ -135,7 +132,7 @@ def _search_all(  # type: ignore[no-untyped-def]
                 continue
             _search(
                 coords, norms, split, scale, slot_coords, slot_norms, slot_picks, slot_low, slot_high,
-                tile, lane, hint_a, hint_b, beyond, units, found, who,
+                tile, lane, hint_a, hint_b, out_of_reach, units, found, who,
             )  # fmt: skip
             first[tile, lane], second[tile, lane] = found[0], found[1]
             nearest[0, tile, lane], nearest[1, tile, lane] = who[0], who[1]
@@ -147,7 +144,7 @@ def _search_all(  # type: ignore[no-untyped-def]
 @kernel
 def _try_candidates(  # type: ignore[no-untyped-def]
     coords, norms, split, scale, low, high, group_low, group_high, weight,
-    slot_coords, slot_norms, slot_picks, slot_of, slot_low, slot_high, first, second, nearest, removal, beyond,
+    slot_coords, slot_norms, slot_picks, slot_of, slot_low, slot_high, first, second, nearest, removal, out_of_reach,
     farthest, group_farthest, is_pick, picks, start, stop,
 ):  # fmt: skip
     boxed = split == coords.shape[1]
@@ -162,10 +159,10 @@ def _try_candidates(  # type: ignore[no-untyped-def]
             here[0] = coords[block, :, lane]
             gain, num_concerned = 0.0, 0
             for group in range(group_low.shape[0]):
-                if boxed and _beyond(here, here, 0, group_low, group_high, group, group_farthest[group] / scale):
+                if boxed and beyond(here, here, 0, group_low, group_high, group, group_farthest[group] / scale):
                     continue
                 for tile in range(group * GROUP, min((group + 1) * GROUP, coords.shape[0])):
-                    if boxed and _beyond(here, here, 0, low, high, tile, farthest[tile] / scale):
+                    if boxed and beyond(here, here, 0, low, high, tile, farthest[tile] / scale):
                         continue
                     units_to_tile(coords, norms, tile, coords, norms, block, lane, split, scale, units)
                     for point in range(LANES):
@@ -193,7 +190,7 @@ def _try_candidates(  # type: ignore[no-untyped-def]
                 _swap(
                     coords, norms, split, scale, low, high, group_low, group_high, weight,
                     slot_coords, slot_norms, slot_picks, slot_of, slot_low, slot_high, first, second, nearest, removal,
-                    beyond, farthest, group_farthest, is_pick, picks, out, block, lane,
+                    out_of_reach, farthest, group_farthest, is_pick, picks, out, block, lane,
                 )  # fmt: skip
                 cheapest = np.argmin(removal)
                 swaps, last = swaps + 1, block
@@ -204,7 +201,7 @@ def _try_candidates(  # type: ignore[no-untyped-def]
 def _swap(  # type: ignore[no-untyped-def]
     coords, norms, split, scale, low, high, group_low, group_high, weight,
     slot_coords, slot_norms, slot_picks, slot_of, slot_low, slot_high, first, second, nearest, removal,
-    beyond, farthest, group_farthest, is_pick, picks, out, block, lane,
+    out_of_reach, farthest, group_farthest, is_pick, picks, out, block, lane,
 ):  # fmt: skip
     """Put the candidate into the slot of pick `out`, and let everyone concerned look again for their two nearest."""
     boxed = split == coords.shape[1]
@@ -227,15 +224,15 @@ def _swap(  # type: ignore[no-untyped-def]
     for group in range(group_low.shape[0]):
         limit = (group_farthest[group] + 1.0) / scale
         if boxed and (
-            _beyond(left, left, 0, group_low, group_high, group, limit)
-            and _beyond(come, come, 0, group_low, group_high, group, limit)
+            beyond(left, left, 0, group_low, group_high, group, limit)
+            and beyond(come, come, 0, group_low, group_high, group, limit)
         ):
             continue
         touched = False
         for tile in range(group * GROUP, min((group + 1) * GROUP, coords.shape[0])):
             limit = (farthest[tile] + 1.0) / scale
             if boxed and (
-                _beyond(left, left, 0, low, high, tile, limit) and _beyond(come, come, 0, low, high, tile, limit)
+                beyond(left, left, 0, low, high, tile, limit) and beyond(come, come, 0, low, high, tile, limit)
             ):
                 continue
             units_to_tile(coords, norms, tile, coords, norms, block, lane, split, scale, units)
@@ -250,7 +247,7 @@ def _swap(  # type: ignore[no-untyped-def]
                     hint = slot_of[stays] // LANES if stays >= 0 else slots
                     _search(
                         coords, norms, split, scale, slot_coords, slot_norms, slot_picks, slot_low, slot_high,
-                        tile, point, slots, hint, beyond, spare, found, who,
+                        tile, point, slots, hint, out_of_reach, spare, found, who,
                     )  # fmt: skip
                 elif units[point] < first[tile, point]:
                     found[0], found[1], who[0], who[1] = units[point], first[tile, point], out, one
