@@ -135,7 +135,7 @@ def coreset(
     present = np.unique(labels)
     called = [str(label if names is None else names[label]) for label in present]
     rows_of = [np.flatnonzero(labels == label).astype(np.int32) for label in present]
-    weight = np.ones(len(labels)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    weight = np.broadcast_to(1.0, len(labels)) if sample_weight is None else np.asarray(sample_weight, np.float64)
     targets = _targets(budget, rows_of, weight)
     plan = _plan(points.shape[1], rows_of, called, targets, method, refine, memory_limit, n_jobs or available_cores())
     meter = _Meter(progress, sum(target.count for target in targets))

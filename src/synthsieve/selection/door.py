@@ -135,7 +135,7 @@ def column_labels(value: Any, num_columns: int, classes: Sequence[Any] | None) -
 def any_labels(value: Any) -> Labels:
     """Labels of any kind, numbered in sorted order."""
     names, indices = np.unique(_label_array(value), return_inverse=True)
-    return Labels(indices.astype(np.int64), tuple(names.tolist()))
+    return Labels(indices.astype(np.int64, copy=False), tuple(names.tolist()))
 
 
 def _label_array(value: Any) -> np.ndarray:
