@@ -148,6 +148,7 @@ class LearningSettings(_Section):
         0.0, ge=0, description="p(y given x) must not turn within smoothness_radius of an unlabelled x"
     )
     smoothness_radius: float = Field(1.0, gt=0)
+    smoothness_ramp: int = Field(500, ge=1, description="steps over which that term comes in")
     label_tower_elbo_scale: float = Field(0.0, ge=0, le=1, description="share of the ELBO's gradient the tower feels")
     label_kl_weight: float = Field(0.0, ge=0, description="KL(q || p0) of the label tower, beside the cross-entropy")
     logit_penalty: float = Field(0.0, ge=0, description="L2 on class logits and on f: keeps energies near zero")

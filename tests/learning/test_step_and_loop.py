@@ -139,8 +139,7 @@ def test_rates_rise_then_fall():
     assert rate_at(550, settings) == pytest.approx(0.525, abs=1e-3)
     assert rate_at(1000, settings) == pytest.approx(0.05)
     assert rate_at(900, LearningSettings(steps=1000, schedule="constant")) == 1.0
-    assert ramp_at(0, settings) == 0
-    assert ramp_at(5000, settings) == 1
+    assert [ramp_at(step, 500) for step in (0, 250, 500, 5000)] == [0, 0.5, 1, 1]
 
 
 def test_a_folder_with_a_run_is_not_written_over(quick_run, digits):

@@ -97,9 +97,12 @@ def rate_at(step: int, settings: LearningSettings) -> float:
     return rise * (0.05 + 0.95 * 0.5 * (1 + math.cos(math.pi * min(1.0, done))))
 
 
-def ramp_at(step: int, settings: LearningSettings) -> float:
-    """The share of the mutual-information term at `step`: from 0 up a line. Early, it would harden mistakes."""
-    return min(1.0, step / settings.mutual_information_ramp)
+def ramp_at(step: int, over: int) -> float:
+    """The share of an unlabelled term at `step`: from 0 up a line to 1 after `over` steps.
+
+    At full weight from the start, smoothness keeps predictions flat, and mutual information hardens first mistakes.
+    """
+    return min(1.0, step / over)
 
 
 def _optimisers(model: GenerativeClassifier, settings: LearningSettings) -> dict[str, torch.optim.Optimizer]:

@@ -119,7 +119,7 @@ def _unlabeled_terms(learner: Learner, x: Tensor, terms: dict[str, Tensor]) -> T
         logits = classify(x)
     if settings.mutual_information_weight:
         terms["mutual_information"] = objectives.mutual_information(logits)
-        weight = settings.mutual_information_weight * ramp_at(learner.step, settings)
+        weight = settings.mutual_information_weight * ramp_at(learner.step, settings.mutual_information_ramp)
         loss = loss - weight * terms["mutual_information"]
     if settings.smoothness_weight:
         terms["roughness"] = objectives.roughness(
@@ -129,7 +129,8 @@ def _unlabeled_terms(learner: Learner, x: Tensor, terms: dict[str, Tensor]) -> T
             radius=settings.smoothness_radius,
             generator=learner.generators["smoothness"],
         )
-        loss = loss + settings.smoothness_weight * terms["roughness"]
+        weight = settings.smoothness_weight * ramp_at(learner.step, settings.smoothness_ramp)
+        loss = loss + weight * terms["roughness"]
     return loss
 
 

@@ -1,0 +1,46 @@
+"""Every preset builds its networks and takes a step on data of its own shape."""
+
+import math
+
+import numpy as np
+import pytest
+
+from synthsieve.config import load_settings, preset_names
+from synthsieve.data.dataset import Dataset, Examples, Kind
+from synthsieve.learning.loop import BatchSource
+from synthsieve.learning.run_folder import Origin, RunFolder
+from synthsieve.learning.step import take_step
+
+SHAPES = {"digits-minutes": (1, 8, 8), "mnist-minutes": (1, 28, 28), "svhn-cpu": (3, 32, 32), "svhn-paper": (3, 32, 32)}
+
+
+def noise(shape):
+    generator = np.random.default_rng(0)
+    y = np.arange(60) % 10
+    train = Examples(generator.integers(0, 256, (60, *shape), dtype=np.uint8), y)
+    return Dataset("noise", Kind.IMAGE, tuple(map(str, range(10))), train, train)
+
+
+def one_step(preset, folder, overrides):
+    dataset = noise(SHAPES[preset])
+    run = RunFolder.create(folder, Origin("noise"), load_settings(preset, ["data.labels=20", *overrides]), dataset)
+    learner = run.new_learner()
+    take_step(learner, next(BatchSource(run, dataset)))
+    assert learner.step == 1
+    assert all(math.isfinite(value) for value in learner.terms.values())
+    assert {"contrast", "elbo", "cross_entropy"} <= set(learner.terms)
+
+
+def test_there_is_a_shape_for_every_preset():
+    assert set(SHAPES) == set(preset_names())
+
+
+@pytest.mark.parametrize("preset", SHAPES)
+def test_a_small_batch_goes_through(preset, tmp_path):
+    small = ["learning.batch_labeled=4", "learning.batch_unlabeled=4", "sampling.training_steps=2"]
+    one_step(preset, tmp_path / "run", small)
+
+
+@pytest.mark.slow
+def test_the_paper_s_own_setting_takes_a_whole_step(tmp_path):
+    one_step("svhn-paper", tmp_path / "run", [])
