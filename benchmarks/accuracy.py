@@ -1,0 +1,135 @@
+"""The joint model against its supervised-only twin, over seeds, paired, with intervals.
+
+    python benchmarks/accuracy.py digits --seeds 5 --out runs/digits --results docs/results/digits
+
+Each seed has its own split, weights and batches; the twin gets the same split, the same encoder and energy, and the
+settings named by --twin-set. Runs are single-threaded, as many at once as there are cores, and resume after a stop.
+Checkpoints are chosen on validation, figures are of the test set. Writes RESULTS.json (figures, settings, versions)
+and RESULTS.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from synthsieve.evaluation.accuracy import probabilities
+from synthsieve.files import write_json, write_text
+from synthsieve.learning.history import read
+from synthsieve.learning.run_folder import RunFolder, versions
+
+ARMS = ("twin", "joint")
+RESAMPLES = 10000
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("source")
+    parser.add_argument("--config")
+    parser.add_argument("--data-dir")
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--twin-set", action="append", default=[], metavar="NAME=VALUE")
+    parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--results", type=Path, required=True)
+    chosen = parser.parse_args()
+
+    jobs = [(arm, seed) for seed in range(chosen.seeds) for arm in reversed(ARMS)]
+    with ThreadPoolExecutor(chosen.workers) as workers:
+        list(workers.map(lambda job: fit_one(chosen, *job), jobs))
+    right = {arm: [correctness(chosen.out / f"{arm}-{seed}") for seed in range(chosen.seeds)] for arm in ARMS}
+    report = summarise(right)
+    report["runs"] = {f"{arm}-{seed}": describe(chosen.out / f"{arm}-{seed}") for arm, seed in jobs}
+    report["versions"] = versions()
+    report["source"] = chosen.source
+    write_json(chosen.results.with_suffix(".json"), report)
+    text = as_markdown(chosen.source, report)
+    write_text(chosen.results.with_suffix(".md"), text)
+    print(text)
+
+
+def fit_one(chosen: argparse.Namespace, arm: str, seed: int) -> None:
+    """One run, in a process of its own, resumed if it was begun."""
+    words = [sys.executable, "-m", "synthsieve", "fit", chosen.source, "-o", str(chosen.out / f"{arm}-{seed}")]
+    words += ["--seed", str(seed), "--threads", "1", "--resume", "--quiet", "--json"]
+    words += ["--config", chosen.config] if chosen.config else []
+    words += ["--data-dir", chosen.data_dir] if chosen.data_dir else []
+    if arm == "twin":
+        words += ["--supervised", *(word for setting in chosen.twin_set for word in ("--set", setting))]
+    done = subprocess.run(words, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
+    if done.returncode:
+        raise SystemExit(f"{arm} with seed {seed} failed: {done.stderr.strip()}")
+    print(f"{arm} seed {seed} done", file=sys.stderr, flush=True)
+
+
+def correctness(folder: Path) -> np.ndarray:
+    """Which test examples the run's best model gets right: bool (n,). Kept beside the run, as it never changes."""
+    kept = folder / "test_correct.npy"
+    if kept.is_file():
+        return np.load(kept, allow_pickle=False)
+    run = RunFolder.open(folder)
+    dataset = run.origin.load()
+    run.split.check_against(dataset)
+    examples = dataset.test if run.split.test_is_own and dataset.test is not None else dataset.train
+    p = probabilities(run.model(), run.encoding, examples.x[run.split.test])
+    right = p.argmax(axis=1) == examples.y[run.split.test]
+    np.save(kept, right)
+    return right
+
+
+def summarise(right: dict[str, list[np.ndarray]]) -> dict[str, Any]:
+    """Means over seeds, and the paired difference with a 95 % bootstrap interval over seeds and test examples."""
+    accuracy = {arm: [float(r.mean()) for r in runs] for arm, runs in right.items()}
+    generator = np.random.default_rng(0)
+    paired = [joint.astype(float) - twin for joint, twin in zip(right["joint"], right["twin"], strict=True)]
+    draws = []
+    for _ in range(RESAMPLES):
+        seeds = generator.integers(0, len(paired), len(paired))
+        # The mean of a resample of n examples, through its normal limit: exact enough at hundreds of examples.
+        draws.append(
+            np.mean([paired[s].mean() + paired[s].std() / len(paired[s]) ** 0.5 * generator.normal() for s in seeds])
+        )
+    low, high = np.quantile(draws, [0.025, 0.975])
+    return {
+        "accuracy": accuracy,
+        "mean": {arm: float(np.mean(values)) for arm, values in accuracy.items()},
+        "difference": float(np.mean(accuracy["joint"]) - np.mean(accuracy["twin"])),
+        "difference_interval_95": [float(low), float(high)],
+        "test_examples": len(paired[0]),
+    }
+
+
+def describe(folder: Path) -> dict[str, Any]:
+    """A run's settings, split and best row, for the results file."""
+    run = RunFolder.open(folder)
+    rows = read(folder / "history.jsonl")
+    best = max(rows, key=lambda row: (row["validation_accuracy"], -row["validation_cross_entropy"]))
+    return {"settings": run.settings.model_dump(mode="json"), "split_hash": run.split.hash, "best": best}
+
+
+def as_markdown(source: str, report: dict[str, Any]) -> str:
+    low, high = report["difference_interval_95"]
+    lines = [f"# {source}: joint model against its supervised-only twin", ""]
+    lines += [f"Test accuracy in %, {report['test_examples']} examples, checkpoint chosen on validation.", ""]
+    lines += ["| seed | twin | joint |", "|---|---|---|"]
+    pairs = zip(report["accuracy"]["twin"], report["accuracy"]["joint"], strict=True)
+    lines += [f"| {seed} | {100 * twin:.1f} | {100 * joint:.1f} |" for seed, (twin, joint) in enumerate(pairs)]
+    mean = report["mean"]
+    lines += [f"| mean | {100 * mean['twin']:.1f} | **{100 * mean['joint']:.1f}** |", ""]
+    lines += [
+        f"Paired difference {100 * report['difference']:+.1f} points "
+        f"(95 % bootstrap over seeds and test examples: {100 * low:+.1f} to {100 * high:+.1f}).",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()
