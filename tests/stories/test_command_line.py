@@ -10,8 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 from PIL import Image
-from synthsieve.cli.app import main
 from tests.learning.conftest import QUICK
+
+from synthsieve.cli.app import main
 
 
 @dataclass
