@@ -148,7 +148,8 @@ def bench_python() -> str:
         (BENCH_VENV / ".gitignore").write_text("*\n")
         extras = tomllib.loads((HERE.parent / "pyproject.toml").read_text())["project"]["optional-dependencies"]
         wanted = [*extras["bench"], "scikit-learn", "scipy"]
-        subprocess.run([str(python), "-m", "pip", "install", "--quiet", *wanted], check=True)
+        constraints = str(HERE.parent / "constraints.txt")
+        subprocess.run([str(python), "-m", "pip", "install", "--quiet", "-c", constraints, *wanted], check=True)
     return str(python)
 
 
