@@ -16,3 +16,11 @@ def test_demo(tmp_path):
     assert "joint model      test accuracy" in done.stdout
     assert (tmp_path / "samples.png").stat().st_size > 1000
     assert (tmp_path / "samples.npz").is_file()
+
+
+def test_sieve_alone():
+    done = subprocess.run([sys.executable, EXAMPLES / "sieve_alone.py"], capture_output=True, text=True, check=True)
+    assert "3,000 rows" in done.stdout
+    *_, last = done.stdout.splitlines()
+    shares = [float(word.rstrip("%")) for word in last.replace(",", "").split() if word.endswith("%")]
+    assert shares[0] < 90 < 97 < shares[1]
