@@ -71,7 +71,8 @@ def entropy_of_logits(logits: np.ndarray) -> np.ndarray:
     for start in range(0, len(logits), _ROWS_AT_A_TIME):
         block = np.asarray(logits[start : start + _ROWS_AT_A_TIME], dtype=np.float64)
         top = block.argmax(axis=1)[:, None]
-        below = block - np.take_along_axis(block, top, axis=1)
+        with np.errstate(over="ignore"):  # a gap beyond float64 is a probability of nothing
+            below = block - np.take_along_axis(block, top, axis=1)
         ratios = np.exp(below)
         np.put_along_axis(ratios, top, 0.0, axis=1)
         rest = ratios.sum(axis=1)
@@ -148,7 +149,7 @@ def filter_by_entropy(
         groups = [labels == label for label in np.unique(labels)] if per_class else [np.ones(len(entropy), dtype=bool)]
         for group in groups:
             rows = np.flatnonzero(group & eligible)
-            count = int(np.ceil(keep_fraction * group.sum() - 1e-9))
+            count = max(1, int(np.ceil(keep_fraction * group.sum() - 1e-9)))
             reason[rows[np.argsort(entropy[rows], kind="stable")[count:]]] = Reason.HIGH_ENTROPY
         kept = entropy[reason == Reason.KEPT]
         applied = float(np.nextafter(kept.max(), np.inf)) if len(kept) else np.inf
@@ -171,10 +172,19 @@ def search_ceiling(
     ceilings = sorted(ceilings)
     if not ceilings:
         raise SelectionError("expected at least one ceiling to try, got none: leave ceilings out for a default grid")
-    scores = [float(score(ceiling)) for ceiling in ceilings]
+    scores = [_as_score(score(ceiling)) for ceiling in ceilings]
     if np.isnan(scores).any():
         raise SelectionError("expected a number as every ceiling's score, got nan: check the callable given for auto")
     return CeilingSearch(ceilings[int(np.argmax(scores))], tuple(ceilings), tuple(scores))
+
+
+def _as_score(value: float) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise SelectionError(
+            f"expected a number as every ceiling's score, got {value!r}: check the callable given for auto"
+        ) from None
 
 
 def _nobody(entropy: np.ndarray, eligible: np.ndarray, ceiling: float | None) -> str:

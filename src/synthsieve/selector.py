@@ -72,7 +72,8 @@ class CoresetSelector(TransformerMixin, BaseEstimator):
                 points, labels.indices, classifier=self.classifier, cv=self.cv, seed=self.seed
             )
         self.selection_ = select(
-            labels=labels.indices,
+            labels=y,
+            classes=None if self.gradients else labels.names,
             probabilities=probabilities,
             gradients=points if self.gradients else None,
             sample_weight=sample_weight,
@@ -95,7 +96,9 @@ class CoresetSelector(TransformerMixin, BaseEstimator):
         """The selected rows of X, which must be the matrix given to `fit` or one with the same rows."""
         check_is_fitted(self, "indices_")
         door.same_length(self.selection_.num_rows, X=X)
-        return X.iloc[self.indices_] if hasattr(X, "iloc") else X[self.indices_]
+        if hasattr(X, "iloc"):
+            return X.iloc[self.indices_]
+        return (np.asarray(X) if isinstance(X, list | tuple) else X)[self.indices_]
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
         """The selected rows of X."""
@@ -106,7 +109,7 @@ def out_of_fold_probabilities(
     points: np.ndarray, indices: np.ndarray, *, classifier: Any = None, cv: int = 5, seed: int = 0
 ) -> np.ndarray:
     """Probabilities (n, num_classes) from a classifier that never saw the row it speaks of."""
-    smallest = int(np.bincount(indices).min())
+    smallest = int(np.bincount(indices, minlength=1).min())
     if len(np.unique(indices)) < 2 or smallest < 2:
         raise SelectionError(
             "expected at least two classes of two rows to train a classifier, "

@@ -248,7 +248,7 @@ def select(
         curvature: "none" (CRAIG), "softmax", "hutchinson" or "unit": AdaCore's preconditioner.
         curvature_state: averages of earlier selections, from `Selection.curvature_state`.
         memory_limit: bytes or text like "500MB" beyond the input; over it a leaner way is taken and noted.
-        n_jobs: threads; all cores if None. The result does not depend on it.
+        n_jobs: threads; all cores if None or -1. The result does not depend on it.
         seed: of `stochastic`, `random` and Hutchinson's probes.
         progress: told how far the selection has come.
     """
@@ -261,8 +261,7 @@ def select(
     chosen_curvature = door.one_of(Curvature, curvature, "curvature")
     target = door.budget_of(budget, epsilon)
     limit_bytes = bytes_in(memory_limit)
-    if n_jobs is not None and n_jobs < 1:
-        raise SelectionError(f"expected n_jobs of at least 1, got {n_jobs}: leave it out to use all cores")
+    jobs = door.jobs(n_jobs)
     given = _checked(labels, logits, probabilities, gradients, features, classes, sample_weight)
 
     entropy, survivors = _sift(
@@ -281,7 +280,7 @@ def select(
         refine=refine,
         sample_weight=survived.weight,
         memory_limit=limit_bytes,
-        n_jobs=n_jobs,
+        n_jobs=jobs,
         progress=progress,
         names=given.names,
     )

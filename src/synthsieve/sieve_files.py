@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import lzma
+import math
 import struct
 import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -14,6 +17,7 @@ import numpy as np
 
 from synthsieve.errors import SelectionError
 from synthsieve.files import write_json, written_atomically
+from synthsieve.selection import door
 from synthsieve.sieve import Selection
 
 _LABELS = ("labels", "label", "y", "class", "target")
@@ -24,6 +28,11 @@ _PREFIXES = {
     "gradients": ("grad_",),
 }
 _FEATURES = ("features", "x", "X", "data")
+# What reading a damaged, encrypted or oddly packed archive may raise.
+_NOT_WHOLE = (
+    zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, ValueError, OverflowError, OSError, EOFError,
+    MemoryError, RuntimeError, NotImplementedError,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -51,12 +60,18 @@ class Table:
 def read_table(path: Path, *, label: str | None = None) -> Table:
     """Read the labels and what to judge by; the ending says what the file should be, its first bytes whether it is."""
     if not path.is_file():
-        raise SelectionError(f"expected a file, got {path}, which does not exist: check the name")
+        what = "is a directory" if path.is_dir() else "does not exist"
+        raise SelectionError(f"expected a file, got {path}, which {what}: check the name")
     kind = path.suffix.lower()
     if kind not in (".npz", ".parquet", ".pq"):
         raise SelectionError(f"expected a name ending in .npz or .parquet, got {path.name}: convert it to either")
-    with path.open("rb") as file:
-        start = file.read(4)
+    try:
+        with path.open("rb") as file:
+            start = file.read(4)
+    except OSError as error:
+        raise SelectionError(
+            f"expected a readable file, got {path} ({error.strerror}): check its permissions"
+        ) from None
     if start != (b"PK\x03\x04" if kind == ".npz" else b"PAR1"):
         raise SelectionError(f"expected {path.name} to be what its ending says, got other bytes: check its name")
     return _read_npz(path, label) if kind == ".npz" else _read_parquet(path, label)
@@ -64,6 +79,15 @@ def read_table(path: Path, *, label: str | None = None) -> Table:
 
 def write_selection(directory: Path, table: Table, selection: Selection) -> list[Path]:
     """Write `selection.parquet`, the selected rows and `summary.json`, all or none."""
+    try:
+        return _written(directory, table, selection)
+    except OSError as error:
+        raise SelectionError(
+            f"expected to write into {directory}, got {error.strerror or error}: check its name, rights and room"
+        ) from error
+
+
+def _written(directory: Path, table: Table, selection: Selection) -> list[Path]:
     created = not directory.exists()
     selected = directory / f"selected{'.npz' if table.arrays else '.parquet'}"
     try:
@@ -86,12 +110,13 @@ def write_selection(directory: Path, table: Table, selection: Selection) -> list
 
 def foretell(table: Table, budget: float | int, method: str, refine: bool) -> dict[str, Any]:
     """Rough needs of a selection: memory from the layout, time from measurements on two cores of 2021."""
-    from synthsieve.selection import door
     from synthsieve.selection.memory import estimate_memory
     from synthsieve.selection.methods import Method
     from synthsieve.selection.workers import available_cores
 
     amount, chosen, cores = door.budget_of(budget, None), door.one_of(Method, method, "method"), available_cores()
+    if table.num_rows == 0:
+        raise SelectionError(f"expected at least one row in {table.path.name}, got none: check that it is not empty")
     names, sizes = np.unique(door.any_labels(table.labels).indices, return_counts=True)
     columns = max([answer.shape[1] for answer in table.answers.values()], default=len(names))
     counts = sizes * (amount.fraction or (amount.count or 0) / sizes.sum())
@@ -115,7 +140,7 @@ def foretell(table: Table, budget: float | int, method: str, refine: bool) -> di
 def _read_npz(path: Path, label: str | None) -> Table:
     try:
         arrays = dict(_npz_arrays(path))
-    except (zipfile.BadZipFile, ValueError, OSError, EOFError, struct.error) as error:
+    except _NOT_WHOLE as error:
         raise SelectionError(
             f"expected a whole .npz of plain arrays, got {path.name} ({error}): write it again"
         ) from None
@@ -130,8 +155,12 @@ def _read_npz(path: Path, label: str | None) -> Table:
             f"expected logits, probabilities, gradients or features in {path.name}, got {', '.join(arrays)}: add one"
         )
     if features is not None:
-        features = features.reshape(len(features), -1)
-    classes = tuple(arrays["classes"].tolist()) if "classes" in arrays else None
+        if features.ndim == 0:
+            raise SelectionError(
+                f"expected features of shape (n, ...) in {path.name}, got a single number: one row each"
+            )
+        features = features.reshape(len(features), math.prod(features.shape[1:]))
+    classes = tuple(arrays["classes"].ravel().tolist()) if "classes" in arrays else None
     return Table(path, len(labels), labels, answers, None if answers else features, classes, arrays)
 
 
@@ -143,21 +172,33 @@ def _npz_arrays(path: Path) -> Iterator[tuple[str, np.ndarray]]:
             if entry.compress_type == zipfile.ZIP_STORED:
                 file.seek(entry.header_offset + 26)
                 name_length, extra_length = struct.unpack("<HH", file.read(4))
-                yield name, _mapped(path, entry.header_offset + 30 + name_length + extra_length)
+                yield name, _mapped(path, entry.header_offset + 30 + name_length + extra_length, entry.file_size)
             else:
+                with archive.open(entry) as member:
+                    _header(member, entry.file_size)  # before anything of the size it claims is allocated
                 with archive.open(entry) as member:
                     yield name, np.lib.format.read_array(member, allow_pickle=False)
 
 
-def _mapped(path: Path, offset: int) -> np.ndarray:
+def _header(file: Any, size: int) -> tuple[tuple[int, ...], bool, np.dtype]:
+    """Shape, Fortran order and type of the array in `file`, once they agree with its `size` in bytes."""
+    version = np.lib.format.read_magic(file)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    start = file.tell()
+    shape, fortran, dtype = read(file)
+    if dtype.hasobject:
+        raise ValueError("it holds Python objects")
+    length = file.tell() - start + np.lib.format.MAGIC_LEN
+    if min(shape, default=1) < 0 or length + math.prod(shape) * dtype.itemsize != size:
+        raise ValueError(f"an array of shape {shape} and type {dtype} does not fill its {size} bytes")
+    return shape, fortran, dtype
+
+
+def _mapped(path: Path, offset: int, size: int) -> np.ndarray:
     with path.open("rb") as file:
         file.seek(offset)
-        version = np.lib.format.read_magic(file)
-        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        shape, fortran, dtype = read(file)
-        if dtype.hasobject:
-            raise ValueError("it holds Python objects")
-        if int(np.prod(shape)) == 0:
+        shape, fortran, dtype = _header(file, size)
+        if math.prod(shape) == 0:
             return np.empty(shape, dtype)
         return np.memmap(path, dtype, "r", file.tell(), shape, order="F" if fortran else "C")
 
@@ -170,6 +211,8 @@ def _read_parquet(path: Path, label: str | None) -> Table:
         file = pq.ParquetFile(path)
         names = file.schema_arrow.names
         name = _label_name(names, label, path)
+        if names.count(name) > 1:
+            raise SelectionError(f"expected one column {name} in {path.name}, got several: rename or drop the others")
         answers, classes = {}, None
         for kind in _ANSWERS:
             columns = [kind] if kind in names else [n for n in names if n.startswith(_PREFIXES[kind]) and n != name]
@@ -213,12 +256,15 @@ def _columns(file: Any, columns: list[str]) -> np.ndarray:
         if any(part.null_count for part in parts):
             raise SelectionError(f"expected no nulls in {', '.join(columns[:3])}, got some: fill or drop those rows")
         if len(columns) == 1 and "list" in str(parts[0].type):
-            values = parts[0].flatten().to_numpy(zero_copy_only=False)
-            if len(values) % len(parts[0]) or (matrix is not None and len(values) != len(parts[0]) * matrix.shape[1]):
+            block = door.rows_of_lists(parts[0])
+            if matrix is not None and block.shape[1] != matrix.shape[1]:
                 raise SelectionError(f"expected lists of one length in {columns[0]}, got several: repair the odd rows")
-            block = values.reshape(len(parts[0]), -1)
         else:
             block = np.column_stack([part.to_numpy(zero_copy_only=False) for part in parts])
+        if block.dtype.kind not in "fiub":
+            raise SelectionError(
+                f"expected numbers in {', '.join(columns[:3])}, got {parts[0].type}: convert them first"
+            )
         if matrix is None:
             kind = np.float32 if block.dtype == np.float32 else np.float64
             matrix = np.empty((num_rows, block.shape[1]), dtype=kind)

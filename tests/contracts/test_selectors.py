@@ -132,6 +132,8 @@ def test_the_estimator_clones_and_joins_pipelines(method):
     assert kept.shape == (32, 3)
     assert selector.weights_.sum() == 160
     assert selector.classes_.tolist() == ["left", "right"]
+    assert selector.selection_.classes == ("left", "right")
+    assert len(clone(selector).fit_transform(points.tolist(), names)) == 32
     by_gradient = synthsieve.CoresetSelector(method=method, gradients=True, budget=5).fit(points, names)
     assert len(by_gradient.indices_) == 5
     assert np.array_equal(by_gradient.transform(points), points[by_gradient.indices_])

@@ -9,9 +9,12 @@ import pytest
 import torch
 
 import synthsieve
-from synthsieve.entropy import Reason
+from synthsieve.entropy import PrecisionWarning, Reason
 from synthsieve.errors import SelectionError
 from synthsieve.progress import Silent
+from synthsieve.selection.coreset import _memory_order, compile_kernels
+from synthsieve.selection.duplicates import _hashes
+from synthsieve.selection.tiles import _fill, _partition
 
 GENERATOR = np.random.default_rng(0)
 LOGITS = GENERATOR.normal(size=(120, 3)) * 3
@@ -53,10 +56,27 @@ BAD = {
     "ceiling": ({"labels": LABELS, "logits": LOGITS, "entropy_ceiling": "low"}, "a number or 'auto'"),
     "weights": ({"labels": LABELS, "logits": LOGITS, "sample_weight": -np.ones(120)}, "not negative"),
     "classes": ({"labels": np.array(["a", "b"] * 60), "logits": LOGITS}, "each of 3 columns"),
-    "unknown": ({"labels": ["a"] * 120, "logits": LOGITS, "classes": ["x", "y", "z"]}, "got np.str_('a')"),
+    "unknown": ({"labels": ["a"] * 120, "logits": LOGITS, "classes": ["x", "y", "z"]}, "got 'a'"),
     "jobs": ({"labels": LABELS, "logits": LOGITS, "n_jobs": 0}, "n_jobs of at least 1"),
     "memory": ({"labels": LABELS, "logits": LOGITS, "memory_limit": "1KB"}, "raise the limit"),
     "arrow nulls": ({"labels": pa.array([None] * 120), "logits": LOGITS}, "nulls"),
+    "jobs in words": ({"labels": LABELS, "logits": LOGITS, "n_jobs": "2"}, "n_jobs of at least 1"),
+    "epsilon in words": ({"labels": LABELS, "logits": LOGITS, "epsilon": "small"}, "epsilon above 0"),
+    "memory in words": ({"labels": LABELS, "logits": LOGITS, "memory_limit": "1.2.3MB"}, "expected memory_limit"),
+    "endless memory": ({"labels": LABELS, "logits": LOGITS, "memory_limit": np.inf}, "expected memory_limit"),
+    "weights in words": (
+        {"labels": LABELS, "logits": LOGITS, "sample_weight": ["a"] * 120},
+        "numbers in sample_weight",
+    ),
+    "one weight": ({"labels": LABELS, "logits": LOGITS, "sample_weight": 1.0}, "sample_weight of shape (n,)"),
+    "label lists": ({"labels": np.array([[0], [0, 1]] * 60, object), "logits": LOGITS}, "one label a row"),
+    "ragged": ({"labels": [0, 1], "logits": [[0.0, 1.0], [2.0]]}, "rows of one length"),
+    "odd lists": ({"labels": [0, 1, 0], "logits": pa.array([[1.0, 2], [3, 4, 5], [6]])}, "lists of one length"),
+    "two of a class": ({"labels": ["a"] * 120, "logits": LOGITS, "classes": ["a", "b", "b"]}, "without repetitions"),
+    "no score": (
+        {"labels": LABELS, "logits": LOGITS, "entropy_ceiling": "auto", "ceiling_score": lambda ceiling: None},
+        "got None",
+    ),
     "fractions": ({"labels": LABELS + 0.5, "logits": LOGITS}, "whole numbers or text"),
 }
 
@@ -80,6 +100,79 @@ def test_numpy_torch_and_arrow_give_the_same():
     ):
         assert np.array_equal(plain.indices, other.indices)
         assert plain.gradient_bound == other.gradient_bound
+
+
+def test_half_precision_is_taken_and_warned_of():
+    half = synthsieve.select(labels=torch.tensor(LABELS), logits=torch.tensor(LOGITS).bfloat16())
+    assert half.weights.sum() == 120
+    with pytest.warns(PrecisionWarning):
+        synthsieve.select(labels=LABELS, probabilities=(P > 0.5).astype(np.float16)[P.max(axis=1) > 0.5][[0] * 120],
+                          entropy_ceiling=1e-7)  # fmt: skip
+
+
+def test_whole_numbers_are_columns_whatever_holds_them():
+    """As text, 10 would come before 2."""
+    logits = np.random.default_rng(1).normal(size=(200, 11)) * 3
+    labels = logits.argmax(axis=1)
+    for given in (labels.astype(object), labels.astype(float), labels.astype(np.uint8)):
+        chosen = synthsieve.select(labels=given, logits=logits, require_label=True)
+        assert len(chosen.rejected) == 0
+    named = synthsieve.select(labels=labels, logits=logits, classes=[str(k) for k in range(11)], require_label=True)
+    assert len(named.rejected) == 0
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_any_layout_gives_the_same_and_its_compilation_is_not_counted_as_work(dtype):
+    points = LOGITS.astype(dtype)
+    fixed = points.copy()
+    fixed.flags.writeable = False
+    plain = synthsieve.select(labels=LABELS, gradients=points)
+    for other in (np.asfortranarray(points), np.repeat(points, 2, axis=0)[::2], fixed):
+        compile_kernels(points.dtype.name, False, *_memory_order(other))
+        known = len(_fill.signatures), len(_partition.signatures), len(_hashes.signatures)
+        chosen = synthsieve.select(labels=LABELS, gradients=other)
+        assert (len(_fill.signatures), len(_partition.signatures), len(_hashes.signatures)) == known
+        assert np.array_equal(chosen.indices, plain.indices)
+        assert chosen.gradient_bound == plain.gradient_bound
+
+
+@pytest.mark.parametrize("factor", [2.0**-700, 2.0**600])
+def test_the_certificate_does_not_depend_on_the_gradients_magnitude(factor):
+    plain, scaled = (synthsieve.select(labels=LABELS, gradients=LOGITS * by) for by in (1.0, factor))
+    assert np.array_equal(plain.indices, scaled.indices)
+    assert scaled.gradient_bound == plain.gradient_bound * factor
+    assert scaled.gradient_error == plain.gradient_error * factor
+
+
+def test_logits_at_the_edge_of_float64():
+    chosen = synthsieve.select(labels=LABELS, logits=np.sign(LOGITS) * 1.7e308)
+    assert np.isfinite(chosen.entropy).all()
+    assert chosen.weights.sum() == 120
+
+
+def test_a_class_without_weight_takes_one_pick_for_any_epsilon():
+    weight = np.where(LABELS == 1, 0.0, 1.0)
+    chosen = synthsieve.select(labels=LABELS, logits=LOGITS, sample_weight=weight, epsilon=2.0)
+    assert [figures.selected for figures in chosen.figures if figures.label == 1] == [1]
+    assert chosen.gradient_bound <= 2.0
+
+
+def test_the_smallest_kept_fraction_keeps_one_row():
+    assert len(synthsieve.select(labels=LABELS, logits=LOGITS, keep_fraction=1e-12)) == 1
+    assert len(synthsieve.select(labels=LABELS, logits=LOGITS, keep_fraction=1e-12, keep_per_class=True)) == 3
+
+
+def test_certain_rows_are_one_point_whatever_their_features():
+    """(p - y) h' is zero for each of them."""
+    features = np.random.default_rng(2).normal(size=(120, 4))
+    chosen = synthsieve.select(labels=LABELS, probabilities=np.eye(3)[LABELS], features=features, budget=1.0)
+    assert len(chosen) == 3
+    assert chosen.gradient_bound == 0.0
+
+
+def test_minus_one_means_all_cores():
+    all_cores = synthsieve.select(labels=LABELS, logits=LOGITS, n_jobs=-1)
+    assert np.array_equal(all_cores.indices, synthsieve.select(labels=LABELS, logits=LOGITS, n_jobs=1).indices)
 
 
 def test_labels_may_be_text_in_any_column_order():

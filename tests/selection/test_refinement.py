@@ -38,6 +38,19 @@ def test_no_exchange_lowers_the_bound_further(split, count):
             assert bound(matrix, exchanged, weight) >= reached * (1 - 1e-9)
 
 
+@pytest.mark.parametrize("size", [1e-12, 1e-9])
+def test_it_ends_where_second_nearest_picks_are_a_billion_times_farther(size):
+    """Sums of such distances round; an exchange and its reverse both looked good, and went on forever."""
+    generator = np.random.default_rng(0)
+    near = generator.normal(size=(500, 2)) * size
+    points = np.concatenate([near, generator.permutation(near) + 1.0, [[5.0, 0.0]]])
+    for count in (3, 4, 6):
+        before, after, _ = refined(points, count, np.ones(len(points)))
+        matrix = distances(points)
+        assert len(set(after)) == count
+        assert bound(matrix, after) <= bound(matrix, before) * (1 + 1e-6)
+
+
 def test_it_beats_greedy_by_a_percent_on_gradients():
     points = gradients(1_500)
     before, after, _ = refined(points, 150, np.ones(1_500))

@@ -1,10 +1,15 @@
 """Tiles, duplicates, gradients, curvature and memory, each against its definition."""
 
+import shutil
+import subprocess
+import sys
+
 import mpmath
 import numpy as np
 import pytest
 
 from synthsieve.errors import SelectionError
+from synthsieve.selection import compiled
 from synthsieve.selection.curvature import (
     Curvature,
     CurvatureState,
@@ -113,6 +118,26 @@ def test_unit_curvature_leaves_the_gradients_untouched_to_the_last_bit():
     assert np.array_equal(told.gradients, gradient)
 
 
+def test_a_kernels_cache_is_stale_when_any_kernels_file_changed(tmp_path):
+    """A kernel in one file calls another's; both versions print what the disk holds."""
+    room = tmp_path / "room"
+    room.mkdir()
+    (room / "__init__.py").touch()
+    shutil.copy(compiled.__file__, room / "compiled.py")
+    (room / "outer.py").write_text(
+        "from room.compiled import kernel\nfrom room.inner import inner\n"
+        "@kernel\ndef outer(x):\n    return inner(x)\nprint(outer(1))\n"
+    )
+    for value in (10, 20):
+        (room / "inner.py").write_text(
+            f"from room.compiled import kernel\n@kernel\ndef inner(x):\n    return x + {value}\n"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", "import room.outer"], cwd=tmp_path, capture_output=True, check=True
+        )
+        assert done.stdout.split() == [str(1 + value).encode()]
+
+
 def test_memory_is_stated_in_bytes():
     assert estimate_memory(2_000_000, 10, 1) < 2 * estimate_memory(1_000_000, 10, 1)
     assert estimate_memory(1_000_000, 10, 100_000) < 50e6 + 200 * 1e6
@@ -121,6 +146,8 @@ def test_memory_is_stated_in_bytes():
     assert bytes_in("2GiB") == 2**31
     assert bytes_in(5e6) == 5_000_000
     assert bytes_in(None) is None
-    for bad in ("much", "5 parsecs", -1, 0):
+    with pytest.raises(SelectionError, match="expected method"):
+        estimate_memory(10, 10, 1, method="best")
+    for bad in ("much", "5 parsecs", ".", -1, 0):
         with pytest.raises(SelectionError, match="expected memory_limit"):
             bytes_in(bad)

@@ -1,6 +1,8 @@
 """`synthsieve select` from a file to a directory, and every way it says no."""
 
+import io
 import json
+import zipfile
 
 import numpy as np
 import pyarrow as pa
@@ -10,6 +12,7 @@ import pytest
 from synthsieve.cli.app import main
 
 NAMES = np.array(["cat", "dog", "eel"])
+REPRESENTED = "not selected: a pick stands for it"
 
 
 @pytest.fixture
@@ -125,6 +128,45 @@ def half_parquet(path, pool):
     path.write_bytes(path.read_bytes()[:200])
 
 
+def parquet_of(**columns):
+    return lambda path, pool: pq.write_table(pa.table({"label": pool["labels"], **columns}), path)
+
+
+def two_labels(path, pool):
+    labels = pa.array(pool["labels"])
+    pq.write_table(pa.Table.from_arrays([labels, labels, pa.array(list(LOGITS))], ["label", "label", "logits"]), path)
+
+
+def claiming(shape, packing):
+    """An archive whose array claims a shape its bytes do not fill."""
+
+    def write(path, pool):
+        labels, logits = io.BytesIO(), io.BytesIO()
+        np.save(labels, pool["labels"])
+        header = {"descr": "<f8", "fortran_order": False, "shape": shape}
+        np.lib.format.write_array_header_1_0(logits, header)
+        with zipfile.ZipFile(path, "w", packing) as archive:
+            archive.writestr("labels.npy", labels.getvalue())
+            archive.writestr("logits.npy", logits.getvalue() + bytes(800))
+            archive.writestr("more.npy", labels.getvalue())
+
+    return write
+
+
+def encrypted(path, pool):
+    np.savez_compressed(path, **pool)
+    whole = bytearray(path.read_bytes())
+    whole[whole.find(b"PK\x01\x02") + 8] |= 1
+    path.write_bytes(whole)
+
+
+def flipped(path, pool):
+    np.savez_compressed(path, **pool)
+    whole = bytearray(path.read_bytes())
+    whole[60:90] = bytes(byte ^ 0xFF for byte in whole[60:90])
+    path.write_bytes(whole)
+
+
 LOGITS = np.random.default_rng(0).normal(size=(300, 3))
 BAD = {
     "missing": ("none.npz", lambda path, pool: None, [], "does not exist"),
@@ -148,6 +190,28 @@ BAD = {
     "nobody": ("pool.npz", npz_of(), ["--entropy-ceiling", "1e-40"], "lowest was"),
     "two filters": ("pool.npz", npz_of(), ["--entropy-ceiling", "1", "--keep-fraction", "0.5"], "got both"),
     "memory": ("pool.npz", npz_of(), ["--memory-limit", "lots"], "expected memory_limit"),
+    "memory in words": ("pool.npz", npz_of(), ["--memory-limit", "1.2.3MB"], "expected memory_limit"),
+    "a directory": ("pool.npz", lambda path, pool: path.mkdir(), [], "is a directory"),
+    "huge, packed": ("pool.npz", claiming((10**13, 3), zipfile.ZIP_DEFLATED), [], "does not fill"),
+    "huge, stored": ("pool.npz", claiming((10**13, 3), zipfile.ZIP_STORED), [], "does not fill"),
+    "overflowing": ("pool.npz", claiming((2**32, 2**32), zipfile.ZIP_STORED), [], "does not fill"),
+    "negative": ("pool.npz", claiming((-100, 1), zipfile.ZIP_STORED), [], "does not fill"),
+    "into the next": ("pool.npz", claiming((110, 1), zipfile.ZIP_STORED), [], "does not fill"),
+    "encrypted": ("pool.npz", encrypted, [], "write it again"),
+    "flipped bits": ("pool.npz", flipped, [], "write it again"),
+    "lone class": ("pool.npz", npz_of(classes=np.array(3)), [], "each of 3 columns"),
+    "lone feature": ("pool.npz", npz_of(logits=None, x=np.array(3.0)), [], "one row each"),
+    "no rows": ("pool.npz", npz_of(labels=LOGITS[:0, 0], logits=None, x=np.zeros((0, 2, 2))), [], "expected"),
+    "words": ("pool.parquet", parquet_of(logit_0=["a"] * 300, logit_1=["b"] * 300), [], "expected numbers"),
+    "lists in lists": ("pool.parquet", parquet_of(logits=pa.array([[[1.0]] * 3] * 300)), [], "expected numbers"),
+    "odd lists": ("pool.parquet", parquet_of(logits=[[1.0], [2.0] * 3, [3.0] * 2] * 100), [], "lists of one length"),
+    "label lists": (
+        "pool.parquet",
+        parquet_of(y=[[1, 2]] * 300, logits=list(LOGITS)),
+        ["--label", "y"],
+        "one label a row",
+    ),
+    "two labels": ("pool.parquet", two_labels, [], "expected one column label"),
     "one class": ("pool.npz", npz_of(logits=None, labels=np.zeros(300, dtype=int)), [], "two classes"),
 }
 
@@ -164,9 +228,45 @@ def test_bad_input_ends_with_2_one_sentence_and_nothing_left_behind(tmp_path, po
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in"]
 
 
-def test_a_failure_while_writing_leaves_nothing(tmp_path, pool, monkeypatch):
+def test_a_failure_while_writing_leaves_nothing(tmp_path, pool, monkeypatch, capsys):
     np.savez(tmp_path / "pool.npz", **pool)
     monkeypatch.setattr("synthsieve.sieve_files._write_selected_npz", lambda *a: (_ for _ in ()).throw(OSError("full")))
-    with pytest.raises(OSError, match="full"):
-        run("select", tmp_path / "pool.npz", "-o", tmp_path / "out", "--quiet")
+    assert run("select", tmp_path / "pool.npz", "-o", tmp_path / "out", "--quiet") == 2
+    assert "got full" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("out", ["pool.npz/out", "/proc/none", "n" * 300])
+def test_a_directory_that_cannot_be_is_said(tmp_path, pool, capsys, out):
+    np.savez(tmp_path / "pool.npz", **pool)
+    assert run("select", tmp_path / "pool.npz", "-o", tmp_path / out, "--quiet") == 2
+    assert len(capsys.readouterr().err.strip().splitlines()) == 1
+
+
+def test_the_data_are_never_overwritten(tmp_path, pool, capsys):
+    np.savez(tmp_path / "selected.npz", **pool)
+    whole = (tmp_path / "selected.npz").read_bytes()
+    assert run("select", tmp_path / "selected.npz", "-o", tmp_path, "--quiet", "--force") == 2
+    assert "leave selected.npz alone" in capsys.readouterr().err
+    assert (tmp_path / "selected.npz").read_bytes() == whole
+
+
+def test_both_answers_and_coarse_probabilities_are_noted(tmp_path, pool, capsys):
+    np.savez(tmp_path / "pool.npz", **pool, probabilities=np.full((300, 3), 1 / 3))
+    assert run("select", tmp_path / "pool.npz", "-o", tmp_path / "both", "--quiet") == 0
+    assert "took the logits" in capsys.readouterr().out
+    sure = np.eye(3, dtype=np.float32)[pool["labels"]]
+    np.savez(tmp_path / "sure.npz", labels=pool["labels"], probabilities=sure)
+    assert run("select", tmp_path / "sure.npz", "-o", tmp_path / "sure", "--entropy-ceiling", "1e-7", "--quiet") == 0
+    said = capsys.readouterr()
+    assert "note: float32 probabilities resolve" in said.out
+    assert said.err == ""
+
+
+def test_labels_of_any_type_meet_numbered_columns(tmp_path, pool):
+    p = np.exp(pool["logits"]) / np.exp(pool["logits"]).sum(axis=1, keepdims=True)
+    for name, labels in {"floats": pool["labels"].astype(float), "text": pool["labels"].astype(str)}.items():
+        table = pa.table({"label": labels, **{f"prob_{k}": p[:, k] for k in range(3)}})
+        pq.write_table(table, tmp_path / f"{name}.parquet")
+        assert run("select", tmp_path / f"{name}.parquet", "-o", tmp_path / name, "--require-label", "--quiet") == 0
+        assert set(read(tmp_path / name / "selection.parquet")["reason"]) <= {"selected", REPRESENTED}

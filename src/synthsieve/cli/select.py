@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import warnings
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +14,8 @@ from synthsieve.errors import SelectionError
 
 if TYPE_CHECKING:
     from synthsieve.sieve_files import Table
+
+WRITTEN = ("selection.parquet", "selected.npz", "selected.parquet", "summary.json")
 
 
 def select(
@@ -37,18 +41,18 @@ def select(
     debug: bool = typer.Option(False, "--debug", help="Show the trace of an error."),
 ) -> None:
     """Filter rows by entropy, then keep a weighted coreset of each class, with a bound on the gradient error."""
+    from synthsieve.entropy import PrecisionWarning
     from synthsieve.progress import for_stream
     from synthsieve.sieve import select as sieve
     from synthsieve.sieve_files import read_table, write_selection
 
     how_much = _budget(budget)
-    if not force and (out / "selection.parquet").exists():
-        raise SelectionError(f"expected a directory without a selection, got {out}: choose another, or pass --force")
-    if out.exists() and not out.is_dir():
-        raise SelectionError(f"expected a directory as --out, got the file {out}: choose another name")
+    _check_out(out, data, force=force)
     table = read_table(data, label=label)
     answers: dict[str, Any] = dict(table.answers)
     said: tuple[str, ...] = ()
+    if "logits" in answers and answers.pop("probabilities", None) is not None:
+        said = ("logits and probabilities given: took the logits, which are more exact",)
     if dry_run:
         _foretell(table, how_much, method, refine, as_json=as_json)
         return
@@ -57,32 +61,49 @@ def select(
         answers, labels, classes = _judged(table.features, table.labels, seed)
         said = ("no logits or probabilities given: a cross-validated logistic regression judged the features",)
     progress = for_stream("select", quiet=quiet)
-    selection = sieve(
-        labels=labels,
-        classes=classes,
-        **answers,
-        budget=how_much,
-        epsilon=epsilon,
-        entropy_ceiling=entropy_ceiling,
-        keep_fraction=keep_fraction,
-        keep_per_class=per_class,
-        require_label=require_label,
-        method=method,
-        refine=refine,
-        curvature=curvature,
-        memory_limit=memory_limit,
-        n_jobs=jobs,
-        seed=seed,
-        progress=progress,
-    )
-    paths = write_selection(out, table, selection.with_notes(*said))
-    if as_json:
-        typer.echo(
-            json.dumps({**selection.with_notes(*said).as_dict(), "files": [str(path) for path in paths]}, indent=2)
+    with closing(progress), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", PrecisionWarning)
+        selection = sieve(
+            labels=labels,
+            classes=classes,
+            **answers,
+            budget=how_much,
+            epsilon=epsilon,
+            entropy_ceiling=entropy_ceiling,
+            keep_fraction=keep_fraction,
+            keep_per_class=per_class,
+            require_label=require_label,
+            method=method,
+            refine=refine,
+            curvature=curvature,
+            memory_limit=memory_limit,
+            n_jobs=jobs,
+            seed=seed,
+            progress=progress,
         )
+    selection = selection.with_notes(*said, *(str(warning.message) for warning in caught))
+    paths = write_selection(out, table, selection)
+    if as_json:
+        typer.echo(json.dumps({**selection.as_dict(), "files": [str(path) for path in paths]}, indent=2))
     else:
-        typer.echo(selection.with_notes(*said).summary())
+        typer.echo(selection.summary())
         typer.echo("wrote " + ", ".join(str(path) for path in paths))
+
+
+def _check_out(out: Path, data: Path, *, force: bool) -> None:
+    """Before any work: OUT can be a directory, and nothing in it is overwritten unasked, DATA never."""
+    try:
+        if out.exists() and not out.is_dir():
+            raise SelectionError(f"expected a directory as --out, got the file {out}: choose another name")
+        there = [name for name in WRITTEN if (out / name).exists()]
+    except OSError as error:
+        raise SelectionError(f"expected a directory as --out, got {out} ({error.strerror}): choose another") from None
+    if any((out / name).resolve() == data.resolve() for name in there):
+        raise SelectionError(f"expected --out to leave {data.name} alone, got its own directory: choose another")
+    if there and not force:
+        raise SelectionError(
+            f"expected a directory without a selection, got {out} with {there[0]}: choose another, or pass --force"
+        )
 
 
 def _budget(text: str) -> float | int:

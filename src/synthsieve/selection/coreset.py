@@ -24,7 +24,7 @@ from synthsieve.selection.greedy import Target
 from synthsieve.selection.memory import estimate_memory, in_megabytes
 from synthsieve.selection.methods import Method, choose
 from synthsieve.selection.refinement import refine as exchange
-from synthsieve.selection.tiles import lay_out
+from synthsieve.selection.tiles import Tiles, lay_out
 from synthsieve.selection.workers import Workers, available_cores
 
 _ROWS_AT_A_TIME = 65_536
@@ -130,7 +130,7 @@ def coreset(
     """
     progress = progress or Silent()
     progress.update(0, 1, "compiling the kernels or loading them from disk")
-    compile_seconds = compile_kernels(points.dtype.name, refine)
+    compile_seconds = compile_kernels(points.dtype.name, refine, *_memory_order(points))
     started = time.perf_counter()
     present = np.unique(labels)
     called = [str(label if names is None else names[label]) for label in present]
@@ -157,19 +157,27 @@ def coreset(
     return _joined(chosen, len(labels), notes, time.perf_counter() - started, compile_seconds)
 
 
-def compile_kernels(dtype: str, refine: bool = False) -> float:
+def compile_kernels(dtype: str, refine: bool = False, order: str = "C", writable: bool = True) -> float:
     """Compile the kernels or load them from disk, once a process; returns the seconds that took, 0 when it was done."""
     before = _compile.cache_info().misses
-    seconds = _compile(dtype, refine)
+    seconds = _compile(dtype, refine, order, writable)
     return seconds if _compile.cache_info().misses > before else 0.0
 
 
+def _memory_order(points: np.ndarray) -> tuple[str, bool]:
+    """Rows (C) or columns (F) in one piece, or neither (A), and whether writable: kernels differ in these."""
+    order = "C" if points.flags.c_contiguous else "F" if points.flags.f_contiguous else "A"
+    return order, points.flags.writeable
+
+
 @cache
-def _compile(dtype: str, refine: bool) -> float:
+def _compile(dtype: str, refine: bool, order: str, writable: bool) -> float:
     """Run every kernel once, on forty points."""
     started = time.perf_counter()
     grid = np.arange(120, dtype=np.float64).reshape(40, 3) ** 1.5 % 7
-    points = grid.astype(dtype)
+    points = np.repeat(grid, 2, axis=1).astype(dtype)[:, ::2] if order == "A" else grid.astype(dtype)
+    points = np.asfortranarray(points) if order == "F" else points
+    points.flags.writeable = writable
     with Workers(1) as workers:
         location = FacilityLocation(lay_out(points, np.ones(40)), workers)
         choose(Method.EXACT, location, Target(4), workers, Silent(), _ignore, generator=np.random.default_rng(0))
@@ -241,7 +249,8 @@ def _targets(budget: Budget, rows_of: list[np.ndarray], weight: np.ndarray) -> l
     if budget.bound is not None:
         shares = np.array([weight[rows].sum() for rows in rows_of])
         shares = shares / shares.sum() if shares.sum() > 0 else np.full(len(sizes), 1.0 / len(sizes))
-        return [Target(int(size), budget.bound * share) for size, share in zip(sizes, shares, strict=True)]
+        parts = zip(sizes, shares, strict=True)  # a class without weight adds nothing to L: one pick will do
+        return [Target(int(size), budget.bound * share) if share > 0 else Target(1) for size, share in parts]
     if budget.fraction is not None:
         return [Target(max(1, int(np.floor(budget.fraction * size + 0.5)))) for size in sizes]
     assert budget.count is not None
@@ -363,7 +372,7 @@ def _certified(
     weights = np.bincount(stands_for, weight, minlength=len(picks))
     assignment = picks[stands_for]
     gains = np.array(location.taken_off) / near_one
-    bound, difference = _certificate(points, rows, assignment, weight, split)
+    bound, difference = _certificate(points, rows, assignment, weight, split, location.tiles)
     total = float(weight.sum())
     figures = ClassFigures(
         label=label,
@@ -372,7 +381,7 @@ def _certified(
         selected=len(picks),
         weight=total,
         gradient_bound=bound,
-        gradient_error=float(np.linalg.norm(difference)),
+        gradient_error=_length(difference),
         heaviest=float(weights.max() / total) if total > 0 else 0.0,
         method=method,
         exchanges=exchanges,
@@ -382,13 +391,13 @@ def _certified(
 
 
 def _certificate(
-    points: np.ndarray, rows: np.ndarray, assignment: np.ndarray, weight: np.ndarray, split: int | None
+    points: np.ndarray, rows: np.ndarray, assignment: np.ndarray, weight: np.ndarray, split: int | None, tiles: Tiles
 ) -> tuple[float, np.ndarray]:
-    """L and the summed difference of gradients, from the points themselves in float64."""
+    """L and the summed difference of gradients, from the points themselves in float64, at the tiles' magnitude."""
     bound, difference = 0.0, np.zeros(1)
     for start in range(0, len(rows), _ROWS_AT_A_TIME):
         part = slice(start, start + _ROWS_AT_A_TIME)
-        own, pick = points[rows[part]].astype(np.float64), points[assignment[part]].astype(np.float64)
+        own, pick = (points[which[part]].astype(np.float64) * tiles.shrink for which in (rows, assignment))
         count = weight[part]
         if split is None or split == points.shape[1]:
             apart = own - pick
@@ -398,7 +407,13 @@ def _certificate(
             bound += float(count @ _outer_product_distance(own, pick, split))
             for sign, side in ((1.0, own), (-1.0, pick)):
                 difference = difference + sign * ((side[:, :split] * count[:, None]).T @ side[:, split:]).ravel()
-    return bound, difference
+    return bound * tiles.magnitude, difference * tiles.magnitude
+
+
+def _length(vector: np.ndarray) -> float:
+    """|vector|, also where its square would be beyond float64."""
+    exponent = int(np.frexp(np.abs(vector).max())[1])
+    return float(np.ldexp(np.linalg.norm(np.ldexp(vector, -exponent)), exponent))
 
 
 def _outer_product_distance(own: np.ndarray, pick: np.ndarray, split: int) -> np.ndarray:
@@ -423,7 +438,7 @@ def _joined(
         gains=np.concatenate([part.gains for part in chosen]),
         assignment=assignment,
         gradient_bound=float(sum(part.figures.gradient_bound for part in chosen)),
-        gradient_error=float(np.linalg.norm(np.sum([part.difference for part in chosen], axis=0))),
+        gradient_error=_length(np.sum([part.difference for part in chosen], axis=0)),
         classes=tuple(part.figures for part in chosen),
         notes=notes,
         seconds=seconds,

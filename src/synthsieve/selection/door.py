@@ -40,12 +40,16 @@ def as_array(value: Any) -> np.ndarray:
     if isinstance(value, np.ndarray):
         return value
     if hasattr(value, "detach"):  # torch, without importing it
-        return value.detach().cpu().numpy()
+        value = value.detach().cpu()
+        return (value.float() if str(value.dtype) == "torch.bfloat16" else value).numpy()
     if hasattr(value, "combine_chunks"):  # a chunked Arrow column
         value = value.combine_chunks()
     if hasattr(value, "to_numpy") and hasattr(value, "type"):  # an Arrow array
         return _from_arrow(value)
-    return np.asarray(value)
+    try:
+        return np.asarray(value)
+    except ValueError:
+        raise SelectionError("expected rows of one length, got several lengths: pad or drop the odd rows") from None
 
 
 def _from_arrow(column: Any) -> np.ndarray:
@@ -55,10 +59,21 @@ def _from_arrow(column: Any) -> np.ndarray:
         )
     if "list" not in str(column.type):
         return column.to_numpy(zero_copy_only=False)
+    return rows_of_lists(column)
+
+
+def rows_of_lists(column: Any) -> np.ndarray:
+    """An Arrow column of lists, all of one length d, as (n, d)."""
+    import pyarrow.compute as pc
+
+    lengths = pc.list_value_length(column).to_numpy(zero_copy_only=False)
+    if len(column) and lengths.min() != lengths.max():
+        raise SelectionError(
+            f"expected lists of one length in an Arrow column, got lengths from {lengths.min()} to {lengths.max()}: "
+            "pad or drop the odd rows"
+        )
     values = column.flatten().to_numpy(zero_copy_only=False)
-    if len(column) and len(values) % len(column):
-        raise SelectionError("expected lists of one length in an Arrow column, got several: pad or drop the odd rows")
-    return values.reshape(len(column), -1)
+    return values.reshape(len(column), lengths[0] if len(column) else 0)
 
 
 def matrix(value: Any, name: str) -> np.ndarray:
@@ -71,7 +86,7 @@ def matrix(value: Any, name: str) -> np.ndarray:
     if not np.issubdtype(array.dtype, np.number) or np.issubdtype(array.dtype, np.complexfloating):
         raise SelectionError(f"expected numbers in {name}, got {array.dtype}: convert them to float")
     if array.dtype not in (np.float32, np.float64):
-        array = array.astype(np.float64)
+        array = array.astype(np.float32 if array.dtype == np.float16 else np.float64)
     for start in range(0, len(array), _ROWS_AT_A_TIME):
         bad = ~np.isfinite(array[start : start + _ROWS_AT_A_TIME]).all(axis=1)
         if bad.any():
@@ -115,7 +130,11 @@ def column_labels(value: Any, num_columns: int, classes: Sequence[Any] | None) -
                 "give classes= with the label of each column, or drop unlabelled rows"
             )
         return Labels(array.astype(np.int64), tuple(range(num_columns)))
-    names = np.unique(array) if classes is None else np.asarray(classes)
+    names = np.unique(array) if classes is None else _label_array(classes)
+    if names.dtype.kind != array.dtype.kind and "U" in (names.dtype.kind, array.dtype.kind):
+        names, array = names.astype(str), array.astype(str)  # numbers on one side, their text on the other
+    if len(np.unique(names)) < len(names):
+        raise SelectionError("expected classes without repetitions, got a label twice: give each column its own")
     if len(names) != num_columns:
         raise SelectionError(
             f"expected one label for each of {num_columns} columns, got {len(names)}: give classes= in column order"
@@ -127,7 +146,7 @@ def column_labels(value: Any, num_columns: int, classes: Sequence[Any] | None) -
     if unknown.any():
         row = int(np.argmax(unknown))
         raise SelectionError(
-            f"expected every label among classes, got {array[row]!r} in row {row}: add it or drop the row"
+            f"expected every label among classes, got {array[row].item()!r} in row {row}: add it or drop the row"
         )
     return Labels(indices, tuple(names.tolist()))
 
@@ -143,9 +162,12 @@ def _label_array(value: Any) -> np.ndarray:
     if array.ndim != 1:
         raise SelectionError(f"expected labels of shape (n,), got shape {array.shape}: give one label a row")
     if array.dtype == object:
+        if any(isinstance(item, list | tuple | dict | np.ndarray) for item in array):
+            raise SelectionError("expected one label a row, got a list of them: choose one or join them to a text")
         if any(item is None or item != item for item in array):
             raise SelectionError("expected a label in every row, got an empty one: fill it in or drop that row")
-        array = array.astype(str)
+        whole = all(isinstance(item, int | np.integer) for item in array)
+        array = array.astype(np.int64 if whole else str)
     if np.issubdtype(array.dtype, np.floating):
         if not (np.isfinite(array).all() and (array == np.floor(array)).all()):
             raise SelectionError("expected whole numbers or text as labels, got fractions or nan: round or name them")
@@ -155,8 +177,12 @@ def _label_array(value: Any) -> np.ndarray:
 
 def weights(value: Any, length: int) -> np.ndarray:
     """Non-negative sample weights, not all zero."""
-    array = as_array(value).astype(np.float64)
-    same_length(length, sample_weight=array)
+    try:
+        array = as_array(value).astype(np.float64)
+    except (TypeError, ValueError):
+        raise SelectionError("expected numbers in sample_weight, got something else: convert them to float") from None
+    if array.ndim == 1:
+        same_length(length, sample_weight=array)
     if array.ndim != 1 or not np.isfinite(array).all() or (array < 0).any() or array.sum() <= 0:
         raise SelectionError(
             f"expected sample_weight of shape (n,), finite, not negative and not all 0, got shape {array.shape} with "
@@ -176,8 +202,9 @@ def same_length(length: int, **arrays: np.ndarray | None) -> None:
 def budget_of(budget: float | int | None, epsilon: float | None) -> Budget:
     """A fraction, a count or a bound, told apart by type."""
     if epsilon is not None:
-        if not (np.isfinite(epsilon) and epsilon > 0):
-            raise SelectionError(f"expected epsilon above 0, got {epsilon}: it is a length in gradient units")
+        number = isinstance(epsilon, int | float | np.integer | np.floating)
+        if not (number and np.isfinite(epsilon) and epsilon > 0):
+            raise SelectionError(f"expected epsilon above 0, got {epsilon!r}: it is a length in gradient units")
         return Budget(bound=float(epsilon))
     if isinstance(budget, bool) or not isinstance(budget, int | float | np.integer | np.floating):
         raise SelectionError(f"expected budget as a fraction or a count, got {budget!r}: try 0.1")
@@ -190,3 +217,14 @@ def budget_of(budget: float | int | None, epsilon: float | None) -> Budget:
             f"expected budget as a fraction in (0, 1] or a whole count, got {budget:g}: try 0.1, or an int for a count"
         )
     return Budget(fraction=float(budget))
+
+
+def jobs(value: int | None) -> int | None:
+    """A number of threads; None, or -1 as scikit-learn says it, means all cores."""
+    if value is None or (isinstance(value, int | np.integer) and value == -1):
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise SelectionError(
+            f"expected n_jobs of at least 1 or -1 for all cores, got {value!r}: leave it out to use all cores"
+        )
+    return int(value)

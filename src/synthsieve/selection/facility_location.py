@@ -10,7 +10,8 @@ computed afresh, whatever the order and the number of threads.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -121,6 +122,21 @@ class FacilityLocation:
         if scale >= 16 * self._scale:
             self._scale, picks = scale, self.picks
             self.stand(picks)
+
+    @contextmanager
+    def in_coarse_units(self) -> Iterator[None]:
+        """Within the block, units so coarse that even a sum of everybody's longest distance is exact."""
+        fine, coarse = self._scale, self._finest_scale(self._diameter, self._total_weight * self._diameter)
+        if coarse >= fine:
+            yield
+            return
+        self._scale = coarse
+        self.stand(self.picks)
+        try:
+            yield
+        finally:
+            self._scale = fine
+            self.stand(self.picks)
 
     def _finest_scale(self, longest: float, total: float) -> float:
         """The largest power of two, in units per length, that respects both limits."""

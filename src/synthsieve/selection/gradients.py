@@ -27,8 +27,13 @@ class OuterProducts:
     features: np.ndarray
 
     def joined(self) -> tuple[np.ndarray, int]:
-        """Both factors side by side, (n, num_classes + num_features), and the column where the features begin."""
-        return np.concatenate([self.residuals, self.features], axis=1), self.residuals.shape[1]
+        """Both factors side by side, (n, num_classes + num_features), and the column where the features begin.
+
+        Where one factor is zero so is the product: both are made zero, so that such rows count as equal.
+        """
+        both, split = np.concatenate([self.residuals, self.features], axis=1), self.residuals.shape[1]
+        both[~(both[:, :split].any(axis=1) & both[:, split:].any(axis=1))] = 0.0
+        return both, split
 
 
 def residuals_of_logits(logits: np.ndarray, labels: np.ndarray) -> np.ndarray:
@@ -36,7 +41,8 @@ def residuals_of_logits(logits: np.ndarray, labels: np.ndarray) -> np.ndarray:
     residuals = np.empty(logits.shape)
     for start in range(0, len(logits), _ROWS_AT_A_TIME):
         block = np.asarray(logits[start : start + _ROWS_AT_A_TIME], dtype=np.float64)
-        p = np.exp(block - block.max(axis=1, keepdims=True))
+        with np.errstate(over="ignore"):  # a gap beyond float64 is a probability of nothing
+            p = np.exp(block - block.max(axis=1, keepdims=True))
         p /= p.sum(axis=1, keepdims=True)
         residuals[start : start + len(block)] = _less_one_hot(p, labels[start : start + len(block)])
     return residuals

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from synthsieve.errors import SelectionError
+from synthsieve.selection.door import one_of
 from synthsieve.selection.methods import Method
 from synthsieve.selection.multilevel import THINNING
 
@@ -18,7 +19,7 @@ def estimate_memory(n: int, d: int, k: int, *, method: Method | str = Method.FAS
 
     A point costs its coordinates in float64, its box's share, and its weight, reach, nearest pick and gain.
     """
-    method = Method(method)
+    method = one_of(Method, method, "method")
     layout = n * (8 * d + 2 * d + 12)
     state = n * (8 + 4 + 4 + 8)
     gains = 0 if method in (Method.STOCHASTIC, Method.RANDOM) else 8 * n
@@ -32,12 +33,14 @@ def bytes_in(limit: int | float | str | None) -> int | None:
     if limit is None:
         return None
     if isinstance(limit, str):
-        match = re.fullmatch(r"\s*([0-9.]+)\s*([A-Za-z]*)\s*", limit)
+        match = re.fullmatch(r"\s*([0-9]+\.?[0-9]*|\.[0-9]+)\s*([A-Za-z]*)\s*", limit)
         if match is None or match[2].upper() not in _UNITS:
             raise SelectionError(f"expected memory_limit like '500MB' or '2GiB', got {limit!r}: try '1GB'")
         limit = float(match[1]) * _UNITS[match[2].upper()]
-    if not limit > 0:
-        raise SelectionError(f"expected memory_limit above 0 bytes, got {limit}: try '1GB', or leave it out")
+    if not 0 < limit < float("inf"):
+        raise SelectionError(
+            f"expected memory_limit as a number of bytes above 0, got {limit}: try '1GB', or leave it out"
+        )
     return int(limit)
 
 

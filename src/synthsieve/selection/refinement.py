@@ -23,7 +23,21 @@ _TILES_PER_CALL = 64
 
 
 def refine(location: FacilityLocation, progress: Progress) -> int:
-    """Exchange picks until no exchange lowers L; leaves the picks in `location` and returns how many were exchanged."""
+    """Exchange picks until no exchange lowers L; leaves the picks in `location` and returns how many were exchanged.
+
+    Distances to second nearest picks enter the sums, so units must not have been made finer than those can bear: a sum
+    that rounds could call an exchange and its reverse both good, forever.
+    """
+    picks, bound = list(location.picks), location.bound
+    with location.in_coarse_units():
+        swaps = _exchange_all(location, progress)
+    if swaps and location.bound > bound:  # what the coarse units took for better was not
+        location.stand(picks)
+        return 0
+    return swaps
+
+
+def _exchange_all(location: FacilityLocation, progress: Progress) -> int:
     exchange = _Exchange(location)
     swaps, quiet, tile = 0, 0, 0
     num_tiles = len(location.tiles.rows)

@@ -28,6 +28,7 @@ class Tiles:
         boxes_low, boxes_high: float64 (tiles / 16, d, 16), the same boxes, sixteen side by side.
         group_low, group_high: float64 (groups, d), the box around every 32 tiles in a row.
         split: columns from here on are features of an outer product; equal to d for plain points.
+        shrink: float64 (d,), the powers of two that `coords` were multiplied by.
         magnitude: a distance between the points is this times one between `coords`.
     """
 
@@ -42,6 +43,7 @@ class Tiles:
     group_low: np.ndarray
     group_high: np.ndarray
     split: int
+    shrink: np.ndarray
     magnitude: float
 
     @property
@@ -93,6 +95,7 @@ def lay_out(
         group_low=np.minimum.reduceat(low, starts),
         group_high=np.maximum.reduceat(high, starts),
         split=split,
+        shrink=shrink,
         magnitude=magnitude,
     )
 
