@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from synthsieve.evaluation.accuracy import probabilities
-from synthsieve.files import write_json, write_text
+from synthsieve.files import write_json, write_text, written_atomically
 from synthsieve.learning.history import read
 from synthsieve.learning.run_folder import RunFolder, versions
 
@@ -80,7 +80,8 @@ def correctness(folder: Path) -> np.ndarray:
     examples = dataset.test if run.split.test_is_own and dataset.test is not None else dataset.train
     p = probabilities(run.model(), run.encoding, examples.x[run.split.test])
     right = p.argmax(axis=1) == examples.y[run.split.test]
-    np.save(kept, right)
+    with written_atomically(kept) as partial, partial.open("wb") as file:
+        np.save(file, right)
     return right
 
 

@@ -52,7 +52,7 @@ class View(StrEnum):
 
 
 class Classify(StrEnum):
-    """Which z of q(z given x) is classified: its mean, or one draw."""
+    """Which z of q(z given x) is classified: its mean, or draws (one in training, the average of several later)."""
 
     MEAN = "mean"
     DRAW = "draw"
@@ -80,35 +80,35 @@ class Objective(StrEnum):
 
 
 class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class DataSettings(_Section):
     """Which labels are given, and what is kept aside."""
 
     labels: int | None = Field(50, ge=1, description="labelled examples, balanced over classes; none = all there are")
-    validation_fraction: float = Field(0.1, gt=0, lt=1)
+    validation_fraction: float = Field(0.1, ge=0, lt=1)
     test_fraction: float = Field(0.2, gt=0, lt=1, description="carved from train where the source has no test set")
 
 
 class ModelSettings(_Section):
     """Energy, encoder, generator."""
 
-    latent_dim: int = Field(32, ge=1)
+    latent_dim: int = Field(32, ge=1, le=65536)
     label_latent_dim: int = Field(
         0, ge=0, description="latents of the label tower; 0 = one tower for all (the paper's form)"
     )
     encoder: NetworkKind = NetworkKind.AUTO
-    encoder_width: int = Field(32, ge=1)
+    encoder_width: int = Field(32, ge=1, le=65536)
     encoder_depth: int = Field(16, ge=1, description="hidden layers of an mlp; layers of a wide ResNet (6n + 4)")
     label_encoder: NetworkKind = Field(NetworkKind.AUTO, description="the label tower's network; auto = as encoder")
-    label_width: int = Field(32, ge=1, description="width of the label tower")
+    label_width: int = Field(32, ge=1, le=65536, description="width of the label tower")
     view: View = Field(View.PLAIN, description="how the label tower (or the one tower) sees an image")
     norm: Norm = Norm.GROUP
     dropout: float = Field(0.0, ge=0, lt=1)
     generator: NetworkKind = NetworkKind.AUTO
-    generator_width: int = Field(32, ge=1)
-    energy_width: int = Field(200, ge=1)
+    generator_width: int = Field(32, ge=1, le=65536)
+    energy_width: int = Field(200, ge=1, le=65536)
     energy_layers: int = Field(3, ge=1, description="fully connected layers of F")
     energy_activation: Activation = Activation.SILU
     observation_noise: float = Field(0.3, gt=0, description="sigma of p(x given z)")
@@ -136,10 +136,12 @@ class LearningSettings(_Section):
 
     objective: Objective = Objective.JOINT
     steps: int = Field(3000, ge=1)
-    batch_labeled: int = Field(100, ge=1)
-    batch_unlabeled: int = Field(100, ge=1)
+    batch_labeled: int = Field(100, ge=1, le=1_000_000)
+    batch_unlabeled: int = Field(100, ge=1, le=1_000_000)
     cross_entropy_weight: float = Field(1.0, ge=0)
-    elbo_weight: float = Field(1.0, ge=0)
+    elbo_weight: float = Field(
+        1.0, ge=0, description="factor on the pace of steps 4 and 5 (Adam cancels one on losses)"
+    )
     labeled_in_elbo: bool = Field(True, description="labelled x also enter the ELBO (Appendix B)")
     train_on: Classify = Field(Classify.DRAW, description="which z of q(z given x) the cross-entropy sees")
     mutual_information_weight: float = Field(0.0, ge=0, description="H(mean p) - mean H(p) on unlabelled z")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,16 +64,16 @@ def draw_samples(
     model.eval()
     y = torch.arange(model.num_classes).repeat_interleave(per_class)
     x, z = [], []
-    for start in range(0, len(y), BLOCK):
-        generator = torch_stream(seed, f"draw/{start}")
-        labels = y[start : start + BLOCK]
-        first = model.prior.reference_sample(len(labels), generator=generator)
-        latents = langevin.run(model.prior.conditional(labels), first, settings=chains, generator=generator).z
-        images = model.generator.sample(latents, generator=generator) if noise else model.generator(latents)
-        x.append(encoding.decode(images.numpy()))
-        z.append(latents.numpy())
-        progress.update(min(start + BLOCK, len(y)), len(y))
-    progress.close()
+    with closing(progress):
+        for start in range(0, len(y), BLOCK):
+            generator = torch_stream(seed, f"draw/{start}")
+            labels = y[start : start + BLOCK]
+            first = model.prior.reference_sample(len(labels), generator=generator)
+            latents = langevin.run(model.prior.conditional(labels), first, settings=chains, generator=generator).z
+            images = model.generator.sample(latents, generator=generator) if noise else model.generator(latents)
+            x.append(encoding.decode(images.numpy()))
+            z.append(latents.numpy())
+            progress.update(min(start + BLOCK, len(y)), len(y))
     return Drawn(np.concatenate(x), y.numpy(), np.concatenate(z))
 
 

@@ -31,6 +31,24 @@ def written_atomically(path: Path) -> Iterator[Path]:
         partial.unlink(missing_ok=True)
 
 
+def remove_stale_partials(folder: Path) -> None:
+    """Remove the partial files in `folder` whose writer no longer runs."""
+    for partial in folder.glob(".*.partial"):
+        process = partial.name.removesuffix(".partial").rpartition(".")[2]
+        if process.isdecimal() and not _runs(int(process)):
+            partial.unlink(missing_ok=True)
+
+
+def _runs(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
 def write_text(path: Path, text: str) -> None:
     """Write `text` as UTF-8, atomically."""
     with written_atomically(path) as partial:

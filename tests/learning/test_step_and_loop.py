@@ -2,11 +2,13 @@
 
 import csv
 import json
+from dataclasses import replace
 
 import pytest
 import torch
 
-from synthsieve.errors import ConfigError, NonFiniteLossError
+from synthsieve.errors import CheckpointError, ConfigError, NonFiniteLossError
+from synthsieve.learning import checkpoint
 from synthsieve.learning import step as steps
 from synthsieve.learning.learner import ramp_at, rate_at
 from synthsieve.learning.loop import BatchSource, fit
@@ -104,14 +106,13 @@ def test_a_non_finite_term_stops_with_its_name_and_keeps_the_checkpoint(quick_ru
 
     def spoilt(*arguments):
         calls.append(1)
-        return plain(*arguments) * (float("nan") if len(calls) == 7 else 1)
+        parts = plain(*arguments)
+        return replace(parts, kl=parts.kl * float("nan")) if len(calls) == 7 else parts
 
     monkeypatch.setattr(steps.objectives, "elbo", spoilt)
-    with pytest.raises(
-        NonFiniteLossError, match=r"'elbo' became nan at step 7: lower learning\.elbo_learning_rate"
-    ) as caught:
+    with pytest.raises(NonFiniteLossError, match="'kl' became nan at step 7: lower the learning rates") as caught:
         fit(run, digits)
-    assert (caught.value.step, caught.value.term) == (7, "elbo")
+    assert (caught.value.step, caught.value.term) == (7, "kl")
     monkeypatch.undo()
     fit(run, digits)
     unbroken = quick_run("unbroken")
@@ -154,3 +155,47 @@ def test_averages_follow_the_weights(ready):
     name, now = next(iter(learner.model.state_dict().items()))
     mean = learner.averaged.state_dict()[name]
     assert 0 < (mean - now).abs().max() < 0.1
+
+
+def test_the_elbo_s_weight_slows_its_updates(quick_run, digits):
+    def moved(weight):
+        run = quick_run(f"weight-{weight}", f"learning.elbo_weight={weight}", "learning.smoothness_weight=0")
+        learner, batch = run.new_learner(), next(BatchSource(run, digits))
+        before = copied(learner.model.generator)
+        steps.take_step(learner, batch)
+        after = learner.model.generator.state_dict()
+        return sum((after[name] - before[name]).abs().sum().item() for name in before)
+
+    assert moved(0) == 0
+    assert moved(0.1) == pytest.approx(0.1 * moved(1), rel=0.01)
+
+
+def test_weights_that_are_not_finite_never_reach_a_checkpoint(quick_run, digits):
+    run = quick_run()
+    learner = run.new_learner()
+    with torch.no_grad():
+        next(learner.model.parameters()).fill_(float("inf"))
+    with pytest.raises(NonFiniteLossError, match="the last good checkpoint is kept"):
+        checkpoint.save(run.last, learner, {})
+    assert not run.last.exists()
+
+
+def test_a_network_that_cannot_be_built_leaves_no_folder(quick_run, digits, tmp_path):
+    with pytest.raises(ConfigError, match=r"model\.encoder can be"):
+        quick_run("wrong", "model.encoder=dcgan", "model.label_latent_dim=0")
+    assert not (tmp_path / "wrong").exists()
+
+
+def test_a_split_of_another_run_is_refused(quick_run):
+    one, other = quick_run("one"), quick_run("other", "seed=1")
+    (one.path / "split.json").write_bytes((other.path / "split.json").read_bytes())
+    with pytest.raises(CheckpointError, match="belongs to another run"):
+        RunFolder.open(one.path)
+
+
+def test_what_a_killed_process_left_half_written_is_swept_on_resume(quick_run, digits):
+    run = quick_run()
+    stale = run.path / f".last.safetensors.{2**22 + 1}.partial"  # no process has such a number
+    stale.write_bytes(b"half")
+    run.sweep()
+    assert not stale.exists()

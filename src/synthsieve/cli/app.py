@@ -51,6 +51,12 @@ def main(arguments: list[str] | None = None) -> None:
             raise
         typer.echo(f"synthsieve: {error}", err=True)
         raise SystemExit(2) from None
+    except OSError as error:
+        if "--debug" in arguments:
+            raise
+        where = f"{error.filename}: " if error.filename else ""
+        typer.echo(f"synthsieve: {where}{error.strerror or error}: check the path, its rights and the disk", err=True)
+        raise SystemExit(2) from None
     except KeyboardInterrupt:
         typer.echo(
             "synthsieve: interrupted; what was written is whole, and --resume goes on where a verb has it", err=True

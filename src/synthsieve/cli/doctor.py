@@ -8,6 +8,15 @@ from synthsieve.cli import options
 from synthsieve.cli.options import finish
 
 
+def _memory() -> float | None:
+    """Gibibytes of memory, where the system tells."""
+    import os
+
+    if not hasattr(os, "sysconf"):
+        return None
+    return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1)
+
+
 def doctor(data_dir: options.DataDir = None, as_json: options.Json = False, debug: options.Debug = False) -> None:
     """Say what this machine has: versions, cores, threads, memory, and the data that need no download."""
     import os
@@ -28,7 +37,7 @@ def doctor(data_dir: options.DataDir = None, as_json: options.Json = False, debu
         "versions": found_versions,
         "cores": cores,
         "torch_threads": torch.get_num_threads(),
-        "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
+        "memory_gib": _memory(),
         "gpu": torch.cuda.get_device_name(0) if torch.cuda.is_available() else None,
         "data": data,
         "presets": preset_names(),

@@ -30,7 +30,7 @@ def evaluate(
         raise ConfigError(f"--part can be test or validation, got {part!r}")
     options.use_threads(threads)
     run = RunFolder.open(out)
-    origin = run.origin if data_dir is None else replace(run.origin, data_dir=str(data_dir))
+    origin = run.origin if data_dir is None else replace(run.origin, data_dir=str(data_dir.resolve()))
     dataset = origin.load()
     run.split.check_against(dataset)
     scores = score_part(run.model(), run.encoding, dataset, run.split, part)

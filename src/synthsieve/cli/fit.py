@@ -32,7 +32,7 @@ def fit(
     from synthsieve.evaluation.accuracy import score_part
     from synthsieve.learning import loop
     from synthsieve.learning.run_folder import Origin, RunFolder
-    from synthsieve.learning.tensorboard import event_writer
+    from synthsieve.learning.tensorboard import event_writer, require_tensorboard
     from synthsieve.progress import for_stream
 
     asked: dict[str, Any] = {}
@@ -43,14 +43,19 @@ def fit(
     if supervised:
         asked["learning"] = {"objective": "supervised"}
     settings = load_settings(config or default_preset(source), set_ or (), asked)
-    options.use_threads(threads)
-
-    origin = Origin(source, label, None if data_dir is None else str(data_dir))
+    if tensorboard:
+        require_tensorboard()
+    origin = Origin.of(source, label, data_dir)
     dataset = origin.load(for_stream("data", quiet=quiet))
     if resume and RunFolder.exists(out):
         run = RunFolder.open(out)
-        run.check_asked(origin, settings, dataset)
+        run.check_asked(settings, dataset)
+        run.sweep()
+        options.use_threads(threads or run.threads)
+        if threads not in (None, run.threads):
+            say(f"begun with {run.threads} threads, going on with {threads}: sums may round otherwise", as_json=as_json)
     else:
+        options.use_threads(threads)
         run = RunFolder.create(out, origin, settings, dataset)
     split = run.split
     for note in (*dataset.notes, *split.notes):

@@ -25,7 +25,10 @@ def sample(
     debug: options.Debug = False,
 ) -> None:
     """Draw labelled samples: an .npz (x, y, classes, latent) and, for images, a PNG grid with a row a class."""
+    import math
+
     from synthsieve.drawing import draw_samples
+    from synthsieve.errors import ConfigError
     from synthsieve.learning.run_folder import RunFolder
     from synthsieve.progress import for_stream
     from synthsieve.sampling.langevin import LangevinSettings
@@ -33,6 +36,8 @@ def sample(
     options.use_threads(threads)
     run = RunFolder.open(out)
     defaults = run.settings.sampling
+    if temperature is not None and not math.isfinite(temperature):
+        raise ConfigError(f"--temperature expects a finite number, 0 or more, got {temperature}")
     chains = LangevinSettings(
         num_steps=defaults.num_steps if num_steps is None else num_steps,
         step_size=defaults.step_size,

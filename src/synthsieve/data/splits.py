@@ -106,7 +106,7 @@ def _choose_labeled(
         raise DataError(
             f"{dataset.name}: labels={labels} asks for {want[c]} of each class, but class {dataset.classes[c]!r} has"
             f" only {have[c]} labelled rows outside validation and test: ask for at most"
-            f" {int(have.min()) * num_classes}, or for all of them"
+            f" {int(have.min()) * num_classes}, or for all with --set data.labels=none"
         )
     return np.sort(np.concatenate([order[:n] for order, n in zip(orders, want, strict=True)])).astype(np.int64)
 

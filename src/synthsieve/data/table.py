@@ -59,7 +59,7 @@ def load_parquet(request: Request) -> Dataset:
 
 def _need_label(request: Request) -> str:
     if request.label is None:
-        raise DataError(f"{request.path} is a table, which needs the name of its label column: give it as label")
+        raise DataError(f"{request.path} is a table, which needs the name of its label column: give it with --label")
     return request.label
 
 

@@ -14,13 +14,16 @@ from torch import Tensor
 
 from synthsieve.errors import CheckpointError
 from synthsieve.files import written_atomically
-from synthsieve.learning.learner import Learner
+from synthsieve.learning.learner import Learner, non_finite
 
 FORMAT = "synthsieve checkpoint 1"
 
 
 def save(path: Path, learner: Learner, notes: dict[str, Any]) -> None:
-    """Write all that a resumed run needs: weights, averages, optimisers, generators, step, and `notes` (JSON)."""
+    """Write all that a resumed run needs: weights, averages, optimisers, generators, step, and `notes` (JSON).
+
+    Numbers that are not finite are refused, so that the last good checkpoint stays.
+    """
     tensors = {
         **_named("model", learner.model.state_dict()),
         **_named("averaged", learner.averaged.state_dict()),
@@ -29,6 +32,9 @@ def save(path: Path, learner: Learner, notes: dict[str, Any]) -> None:
     for name, optimiser in learner.optimisers.items():
         for index, values in optimiser.state_dict()["state"].items():
             tensors |= _named(f"optimiser/{name}/{index}", values)
+    for name, tensor in tensors.items():
+        if tensor.is_floating_point() and not tensor.isfinite().all():
+            raise non_finite(learner.step, name, float(tensor[~tensor.isfinite()][0]))
     _write(path, tensors, learner, notes)
 
 
@@ -87,7 +93,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
         with safe_open(path, framework="pt") as file:
             header = json.loads((file.metadata() or {}).get("synthsieve", "null"))
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
-    except (SafetensorError, OSError, ValueError) as error:
+    except (SafetensorError, OSError, ValueError, TypeError) as error:
         raise CheckpointError(
             f"{path} is not a whole checkpoint ({error}): use another checkpoint of the run, or fit again"
         ) from None

@@ -67,6 +67,9 @@ def read(path: Path) -> list[Row]:
     if not path.is_file():
         return []
     try:
-        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     except ValueError as error:
         raise CheckpointError(f"{path} is damaged ({error}): remove it and resume") from None
+    if not all(isinstance(row, dict) and isinstance(row.get("step"), int) for row in rows):
+        raise CheckpointError(f"{path} is damaged (a row without its step): remove it and resume")
+    return rows

@@ -57,15 +57,10 @@ class Learner:
 
         A term that is not finite stops the run before any weight is touched.
         """
-        for term, value in {name: loss, **terms}.items():
+        for term, value in {**terms, name: loss}.items():
             number = float(value.detach())
             if not math.isfinite(number):
-                raise NonFiniteLossError(
-                    self.step + 1,
-                    term,
-                    f"the term {term!r} became {number} at step {self.step + 1}: lower learning.{_RATE[name]}, set "
-                    f"learning.clip_gradient, or raise learning.logit_penalty; the last good checkpoint is kept",
-                )
+                raise non_finite(self.step + 1, term, number)
             self.terms[term] = number
         optimiser = self.optimisers[name]
         for group in optimiser.param_groups:
@@ -85,7 +80,15 @@ class Learner:
             mean.lerp_(now, 1 - decay)
 
 
-_RATE = {"prior": "prior_learning_rate", "elbo": "elbo_learning_rate", "labels": "label_learning_rate"}
+def non_finite(step: int, term: str, number: float) -> NonFiniteLossError:
+    """The error for a term that is no longer a finite number."""
+    return NonFiniteLossError(
+        step,
+        term,
+        f"the term {term!r} became {number} at step {step}: lower the learning rates (learning.label_learning_rate, "
+        f"learning.elbo_learning_rate, learning.prior_learning_rate), set learning.clip_gradient, or raise "
+        f"learning.logit_penalty; the last good checkpoint is kept",
+    )
 
 
 def rate_at(step: int, settings: LearningSettings) -> float:
@@ -108,13 +111,14 @@ def ramp_at(step: int, over: int) -> float:
 def _optimisers(model: GenerativeClassifier, settings: LearningSettings) -> dict[str, torch.optim.Optimizer]:
     """One Adam for each update, each with state of its own (method, section 5).
 
+    Adam cancels a factor on its whole loss, so the ELBO's weight is a factor on the learning rates of steps 4 and 5.
     Weight decay belongs to the labels' update alone: it is there that few examples meet many weights.
     """
     energy, encoder = list(model.energy.parameters()), list(model.encoder.parameters())
     generator = list(model.generator.parameters())
     return {
-        "prior": _adam(energy, settings.prior_learning_rate, 0.0),
-        "elbo": _adam([*encoder, *generator], settings.elbo_learning_rate, 0.0),
+        "prior": _adam(energy, settings.elbo_weight * settings.prior_learning_rate, 0.0),
+        "elbo": _adam([*encoder, *generator], settings.elbo_weight * settings.elbo_learning_rate, 0.0),
         "labels": _adam([*energy, *encoder], settings.label_learning_rate, settings.weight_decay),
     }
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +19,7 @@ from synthsieve.data.encoding import Encoding
 from synthsieve.evaluation.accuracy import Scores, score_part
 from synthsieve.learning import checkpoint
 from synthsieve.learning.history import History, Row
-from synthsieve.learning.learner import Learner
+from synthsieve.learning.learner import Learner, non_finite
 from synthsieve.learning.run_folder import RunFolder
 from synthsieve.learning.step import Batch, take_step
 from synthsieve.progress import Progress, Silent
@@ -83,30 +85,32 @@ def fit(
     progress = progress or Silent()
     settings = run.settings.learning
     learner, source, history = run.new_learner(), BatchSource(run, dataset), History(run.path)
-    best: dict[str, float] | None = None
+    best: Row | None = None
     if run.last.is_file():
         notes = checkpoint.load(run.last, learner)
         source.restore(notes["batches"])
         history.restore(notes["history"], learner.step)
         best = notes["best"]
     started = time.monotonic()
-    while learner.step < settings.steps:
-        take_step(learner, next(source))
-        history.add(learner.terms)
-        at_end = learner.step == settings.steps
-        if learner.step % settings.evaluate_every == 0 or at_end:
-            scores = score_part(learner.averaged, run.encoding, dataset, run.split, "validation")
-            row = history.close_row(step=learner.step, **_figures(scores))
-            if on_row is not None:
-                on_row(row)
-            if best is None or _better(row, best):
-                best = row
-                checkpoint.save_weights(run.best, learner, {"best": best})
-        if learner.step % settings.checkpoint_every == 0 or at_end:
-            notes = {"batches": source.state(), "history": history.state(), "best": best}
-            checkpoint.save(run.last, learner, notes)
-        progress.update(learner.step, settings.steps, _message(learner, history))
-    progress.close()
+    with closing(progress):
+        while learner.step < settings.steps:
+            take_step(learner, next(source))
+            history.add(learner.terms)
+            at_end = learner.step == settings.steps
+            if learner.step % settings.evaluate_every == 0 or at_end:
+                scores = score_part(learner.averaged, run.encoding, dataset, run.split, "validation")
+                if scores is not None and not math.isfinite(scores.cross_entropy):
+                    raise non_finite(learner.step, "validation cross-entropy", scores.cross_entropy)
+                row = history.close_row(step=learner.step, **_figures(scores))
+                if on_row is not None:
+                    on_row(row)
+                if best is None or _better(row, best):
+                    best = row
+                    checkpoint.save_weights(run.best, learner, {"best": best})
+            if learner.step % settings.checkpoint_every == 0 or at_end:
+                notes = {"batches": source.state(), "history": history.state(), "best": best}
+                checkpoint.save(run.last, learner, notes)
+            progress.update(learner.step, settings.steps, _message(learner, history))
     best = best or {"step": learner.step}
     return FitResult(learner.step, int(best["step"]), best.get("validation_accuracy"), time.monotonic() - started)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -20,13 +21,35 @@ def contrast(energy: Energy, z_posterior: Tensor, z_prior: Tensor) -> Tensor:
     return energy.negative_free_energy(z_posterior).mean() - energy.negative_free_energy(z_prior).mean()
 
 
-def elbo(model: GenerativeClassifier, x: Tensor, q: Posterior, z_posterior: Tensor) -> Tensor:
-    """What the encoder's and generator's update raises: the ELBO of each x less the constant log Z, in nats.
+@dataclass(frozen=True)
+class Elbo:
+    """The three parts of the ELBO of each x, less the constant log Z, in nats. Each (n,)."""
 
-    E_q log p(x given z) - KL(q(z given x) || p0) + E_q f(z) (Algorithm 1, step 5). Returns (n,).
-    """
-    reconstruction = model.generator.log_prob(x, z_posterior)
-    return reconstruction - q.kl_to_reference().sum(dim=1) + model.energy.negative_free_energy(z_posterior)
+    reconstruction: Tensor
+    kl: Tensor
+    negative_free_energy: Tensor
+
+    @property
+    def total(self) -> Tensor:
+        """E_q log p(x given z) - KL(q(z given x) || p0) + E_q f(z). (n,)."""
+        return self.reconstruction - self.kl + self.negative_free_energy
+
+    def means(self) -> dict[str, Tensor]:
+        """Each part's mean over x, by name."""
+        return {
+            "reconstruction": self.reconstruction.mean(),
+            "kl": self.kl.mean(),
+            "negative_free_energy": self.negative_free_energy.mean(),
+        }
+
+
+def elbo(model: GenerativeClassifier, x: Tensor, q: Posterior, z_posterior: Tensor) -> Elbo:
+    """What the encoder's and generator's update raises, by one draw of q for each x (Algorithm 1, step 5)."""
+    return Elbo(
+        reconstruction=model.generator.log_prob(x, z_posterior),
+        kl=q.kl_to_reference().sum(dim=1),
+        negative_free_energy=model.energy.negative_free_energy(z_posterior),
+    )
 
 
 def cross_entropy(logits: Tensor, y: Tensor, weights: Tensor | None = None) -> Tensor:

@@ -23,10 +23,10 @@ from synthsieve import __version__
 from synthsieve.config import Settings, settings_from
 from synthsieve.data.dataset import Dataset
 from synthsieve.data.encoding import Encoding, fit_encoding, from_json
-from synthsieve.data.sources import load
+from synthsieve.data.sources import load, source_names
 from synthsieve.data.splits import Split, make_split
-from synthsieve.errors import CheckpointError, ConfigError
-from synthsieve.files import write_json
+from synthsieve.errors import CheckpointError, ConfigError, SynthsieveError
+from synthsieve.files import remove_stale_partials, write_json
 from synthsieve.learning import checkpoint
 from synthsieve.learning.learner import Learner
 from synthsieve.model.classifier import GenerativeClassifier
@@ -37,11 +37,22 @@ FORMAT = "synthsieve run 1"
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a run's data come from, as the user said it."""
+    """Where a run's data come from: a source's name or an absolute path, so that it is found from any folder."""
 
     source: str
     label: str | None = None
     data_dir: str | None = None
+
+    @classmethod
+    def of(cls, source: str, label: str | None = None, data_dir: Path | None = None) -> Origin:
+        """What the user said, with relative paths made absolute."""
+        path = Path(source).expanduser()
+        found = source not in source_names() and path.exists()
+        return cls(
+            str(path.resolve()) if found and source else source,
+            label,
+            None if data_dir is None else str(data_dir.expanduser().resolve()),
+        )
 
     def load(self, progress: Progress | None = None) -> Dataset:
         """The data set."""
@@ -59,6 +70,7 @@ class RunFolder:
         settings: everything that decides the run.
         split: who is labelled, unlabelled, validation, test.
         encoding: how examples become network input.
+        threads: how many threads it was begun with; another number may round sums otherwise.
     """
 
     path: Path
@@ -66,6 +78,7 @@ class RunFolder:
     settings: Settings
     split: Split
     encoding: Encoding
+    threads: int
 
     @property
     def last(self) -> Path:
@@ -92,7 +105,8 @@ class RunFolder:
             seed=settings.seed,
         )
         rows = np.concatenate([split.labeled, split.unlabeled])
-        run = cls(path, origin, settings, split, fit_encoding(dataset, rows))
+        run = cls(path, origin, settings, split, fit_encoding(dataset, rows), torch.get_num_threads())
+        run.new_learner()  # networks that cannot be built must fail before anything is written
         split.write(path / "split.json")
         write_json(path / "run.json", run.to_json())
         return run
@@ -107,15 +121,23 @@ class RunFolder:
             if value.get("format") != FORMAT:
                 raise ValueError(f"its format is {value.get('format')!r}, not {FORMAT!r}")
             origin = Origin(**value["origin"])
+            if not all(part is None or isinstance(part, str) for part in vars(origin).values()):
+                raise ValueError(f"its origin is {vars(origin)}")
             settings, encoding = settings_from(value["settings"]), from_json(value["encoding"])
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            threads, split_hash, classes = int(value["threads"]), value["split_hash"], value["classes"]
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, SynthsieveError) as error:
             raise CheckpointError(f"{path / 'run.json'} cannot be used ({error}): fit again") from None
-        return cls(path, origin, settings, Split.read(path / "split.json"), encoding)
+        split = Split.read(path / "split.json")
+        if split.hash != split_hash or list(split.classes) != classes:
+            raise CheckpointError(f"{path / 'split.json'} belongs to another run than run.json beside it: fit again")
+        return cls(path, origin, settings, split, encoding, threads)
 
-    def check_asked(self, origin: Origin, settings: Settings, dataset: Dataset) -> None:
+    def sweep(self) -> None:
+        """Remove what a killed process left half written here."""
+        remove_stale_partials(self.path)
+
+    def check_asked(self, settings: Settings, dataset: Dataset) -> None:
         """Refuse to go on with other data or other settings than the run began with."""
-        if origin.source != self.origin.source:
-            raise ConfigError(f"{self.path} is a run on {self.origin.source}, not on {origin.source}: give that source")
         self.split.check_against(dataset)
         before, now = _flat(self.settings.model_dump(mode="json")), _flat(settings.model_dump(mode="json"))
         changed = [name for name in before if before[name] != now[name]]
@@ -135,7 +157,7 @@ class RunFolder:
             "classes": list(self.split.classes),
             "encoding": self.encoding.to_json(),
             "versions": versions(),
-            "threads": torch.get_num_threads(),
+            "threads": self.threads,
         }
 
     def new_learner(self) -> Learner:

@@ -68,7 +68,7 @@ def sample_posterior(learner: Learner, x: Tensor) -> tuple[Posterior, Tensor]:
 def learn_prior(learner: Learner, z_posterior: Tensor, z_prior: Tensor) -> None:
     """Step 4: f up where the data are, down where the chains went."""
     contrast = objectives.contrast(learner.model.energy, z_posterior.detach(), z_prior)
-    loss = -learner.settings.learning.elbo_weight * contrast
+    loss = -contrast
     penalty = learner.settings.learning.logit_penalty
     if penalty:
         loss = loss + penalty * objectives.logit_size(learner.model.energy.class_logits(z_prior))
@@ -77,8 +77,8 @@ def learn_prior(learner: Learner, z_posterior: Tensor, z_prior: Tensor) -> None:
 
 def learn_inference_and_generator(learner: Learner, x: Tensor, q: Posterior, z_posterior: Tensor) -> None:
     """Step 5: the ELBO up, for the encoder and the generator, with F held fixed."""
-    elbo = objectives.elbo(learner.model, x, q, z_posterior).mean()
-    learner.update("elbo", -learner.settings.learning.elbo_weight * elbo)
+    parts = objectives.elbo(learner.model, x, q, z_posterior)
+    learner.update("elbo", -parts.total.mean(), **parts.means())
 
 
 def learn_labels(learner: Learner, batch: Batch) -> None:
