@@ -157,6 +157,7 @@ class LearningSettings(_Section):
     prior_learning_rate: float = Field(1e-4, gt=0)
     elbo_learning_rate: float = Field(1e-3, gt=0)
     label_learning_rate: float = Field(1e-3, gt=0)
+    elbo_momentum: float = Field(0.9, ge=0, lt=1, description="the first beta of step 5's Adam")
     schedule: Schedule = Schedule.COSINE
     warmup: int = Field(100, ge=0)
     weight_decay: float = Field(1e-4, ge=0)

@@ -34,8 +34,23 @@ def test_every_number_comes_back(written):
         assert all(torch.equal(states[0][i]["exp_avg"], states[1][i]["exp_avg"]) for i in states[0])
 
 
-def test_going_on_from_disk_equals_going_on_in_memory(quick_run, digits):
-    run = quick_run()
+NETWORKS = {
+    "mlp": [],
+    "strided, two towers": ["model.encoder=strided", "model.encoder_width=4", "model.generator=strided"],
+    "wide resnet, batch norm": [
+        "model.encoder=wide-resnet",
+        "model.encoder_depth=10",
+        "model.encoder_width=1",
+        "model.norm=batch",
+        "model.generator=dcgan",
+        "model.label_latent_dim=0",
+    ],
+}
+
+
+@pytest.mark.parametrize("overrides", NETWORKS.values(), ids=NETWORKS)
+def test_going_on_from_disk_equals_going_on_in_memory(quick_run, digits, overrides):
+    run = quick_run("run", "model.generator_width=4", "model.label_width=4", *overrides)
     learner, source = run.new_learner(), BatchSource(run, digits)
     for _ in range(3):
         take_step(learner, next(source))
@@ -47,6 +62,8 @@ def test_going_on_from_disk_equals_going_on_in_memory(quick_run, digits):
         take_step(other, next(other_source))
     assert learner.terms == other.terms
     assert all(torch.equal(a, b) for a, b in zip(learner.model.parameters(), other.model.parameters(), strict=True))
+    averaged, other_averaged = learner.averaged.state_dict(), other.averaged.state_dict()
+    assert all(torch.equal(averaged[name], other_averaged[name]) for name in averaged)
     assert all(
         torch.equal(learner.generators[name].get_state(), other.generators[name].get_state())
         for name in learner.generators
@@ -86,3 +103,7 @@ def test_another_run_s_checkpoint_is_refused(written, quick_run):
     other = quick_run("other", "model.energy_width=17")
     with pytest.raises(CheckpointError, match="written with another settings"):
         checkpoint.load(written.last, other.new_learner())
+    learner = written.new_learner()
+    learner.data = "other rows"
+    with pytest.raises(CheckpointError, match="written with another data"):
+        checkpoint.load_weights(written.best, learner)

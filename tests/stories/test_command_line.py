@@ -100,6 +100,11 @@ def test_resume_is_refused_with_other_settings_and_a_second_fit_without_it(fitte
         (["sample", "{tmp}"], "holds no run"),
         (["evaluate", "{tmp}"], "holds no run"),
         (["evaluate", "{tmp}", "--part", "train"], "--part can be test or validation"),
+        (["fit", "digits", "-o", "{tmp}", "--set", "model.encoder=dcgan"], "model.encoder can be mlp"),
+        (["fit", "digits", "-o", "{tmp}", "--set", "sampling.temperature=inf"], "sampling.temperature"),
+        (["fit", "digits", "-o", "{tmp}", "--set", "model.latent_dim=1000000000000"], "model.latent_dim"),
+        (["fit", "digits", "-o", "/dev/null/out"], "check the path"),
+        (["fit", "", "-o", "{tmp}"], "neither a source nor a file"),
     ],
 )
 def test_bad_input_gets_one_sentence_and_writes_nothing(words, sentence, tmp_path):

@@ -37,6 +37,7 @@ def test_killed_training_resumes_bit_for_bit(tmp_path):
         assert (broken / name).read_bytes() == (whole / name).read_bytes(), name
     finals = {"run.json", "split.json", "history.csv", "history.jsonl", "last.safetensors", "best.safetensors"}
     assert {path.name for path in whole.iterdir()} == finals
+    assert {path.name for path in broken.iterdir()} == finals
 
 
 def wait_for_a_checkpoint_newer_than(path, process):

@@ -6,6 +6,7 @@ Where the folder holds `train` and `test`, each laid out like that, `test` is th
 from __future__ import annotations
 
 import warnings
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -71,19 +72,19 @@ def _labels(names: list[str], root: Path, classes: tuple[str, ...] | None = None
 def _read_images(files: list[Path], shape: tuple[int, ...] | None, progress: Progress) -> np.ndarray:
     """uint8 (n, channels, height, width); all must look like the first, or like `shape`."""
     images: np.ndarray | None = None
-    for i, file in enumerate(files):
-        image = _read_image(file)
-        shape = shape or image.shape
-        if image.shape != shape:
-            raise DataError(
-                f"all images must look alike, {_words(shape)}, but {file} is {_words(image.shape)}:"
-                " resize or convert it"
-            )
-        if images is None:
-            images = np.empty((len(files), *shape), dtype=np.uint8)
-        images[i] = image
-        progress.update(i + 1, len(files), "images read")
-    progress.close()
+    with closing(progress):
+        for i, file in enumerate(files):
+            image = _read_image(file)
+            shape = shape or image.shape
+            if image.shape != shape:
+                raise DataError(
+                    f"all images must look alike, {_words(shape)}, but {file} is {_words(image.shape)}:"
+                    " resize or convert it"
+                )
+            if images is None:
+                images = np.empty((len(files), *shape), dtype=np.uint8)
+            images[i] = image
+            progress.update(i + 1, len(files), "images read")
     assert images is not None  # `files` is never empty
     return images
 

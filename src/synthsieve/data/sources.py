@@ -100,9 +100,9 @@ def _find_loader(request: Request) -> Loader:
             loader: Loader = point.load()
             return loader
     path = request.path
-    if path.is_dir():
+    if request.source and path.is_dir():
         return _resolve(_FOLDER)
-    if not path.exists():
+    if not request.source or not path.exists():
         close = get_close_matches(request.source, source_names(), n=1)
         hint = f"did you mean {close[0]!r}" if close else f"known names are {', '.join(source_names())}"
         raise DataError(f"{request.source!r} is neither a source nor a file that exists: {hint}?")

@@ -79,6 +79,7 @@ def _write(path: Path, tensors: dict[str, Tensor], learner: Learner, notes: dict
         "settings": learner.settings.model_dump(mode="json"),
         "shape": list(learner.model.shape),
         "num_classes": learner.model.num_classes,
+        "data": learner.data,
         "sha256": _digest(tensors),
         "notes": notes,
     }
@@ -109,6 +110,7 @@ def _check_settings(path: Path, header: dict[str, Any], learner: Learner) -> Non
         "settings": learner.settings.model_dump(mode="json"),
         "shape": list(learner.model.shape),
         "num_classes": learner.model.num_classes,
+        "data": learner.data,
     }
     for name, value in mine.items():
         if header.get(name) != value:

@@ -29,6 +29,7 @@ class Learner:
         averaged: their exponential moving average, used for prediction.
         optimisers: one for each update of Algorithm 1: `prior` (step 4), `elbo` (step 5), `labels` (steps 6 and 8).
         generators: one for each name in `STREAMS`.
+        data: the hash of the data and split it learns from; a checkpoint of other data is refused.
         step: updates done so far.
     """
 
@@ -37,11 +38,12 @@ class Learner:
     averaged: GenerativeClassifier
     optimisers: dict[str, torch.optim.Optimizer]
     generators: dict[str, torch.Generator]
+    data: str
     step: int = 0
     terms: dict[str, float] = field(default_factory=dict)
 
     @classmethod
-    def create(cls, settings: Settings, shape: tuple[int, ...], num_classes: int) -> Learner:
+    def create(cls, settings: Settings, shape: tuple[int, ...], num_classes: int, *, data: str) -> Learner:
         """A learner before its first step; the same settings give the same weights."""
         model = GenerativeClassifier(
             settings.model, shape, num_classes, generator=torch_stream(settings.seed, "initial weights")
@@ -50,7 +52,7 @@ class Learner:
         averaged = copy.deepcopy(model).requires_grad_(False).eval()
         generators = {name: torch_stream(settings.seed, name) for name in STREAMS}
         attach_generator(model, generators["dropout"])
-        return cls(settings, model, averaged, _optimisers(model, settings.learning), generators)
+        return cls(settings, model, averaged, _optimisers(model, settings.learning), generators, data)
 
     def update(self, name: str, loss: Tensor, **terms: Tensor) -> None:
         """One step of optimiser `name` down `loss`; `terms` are noted for the history.
@@ -117,14 +119,18 @@ def _optimisers(model: GenerativeClassifier, settings: LearningSettings) -> dict
     energy, encoder = list(model.energy.parameters()), list(model.encoder.parameters())
     generator = list(model.generator.parameters())
     return {
-        "prior": _adam(energy, settings.elbo_weight * settings.prior_learning_rate, 0.0),
-        "elbo": _adam([*encoder, *generator], settings.elbo_weight * settings.elbo_learning_rate, 0.0),
-        "labels": _adam([*energy, *encoder], settings.label_learning_rate, settings.weight_decay),
+        "prior": _adam(energy, settings.elbo_weight * settings.prior_learning_rate),
+        "elbo": _adam(
+            [*encoder, *generator], settings.elbo_weight * settings.elbo_learning_rate, momentum=settings.elbo_momentum
+        ),
+        "labels": _adam([*energy, *encoder], settings.label_learning_rate, decay=settings.weight_decay),
     }
 
 
-def _adam(parameters: list[nn.Parameter], rate: float, decay: float) -> torch.optim.Optimizer:
-    optimiser = torch.optim.AdamW(parameters, lr=rate, weight_decay=decay, foreach=True)
+def _adam(
+    parameters: list[nn.Parameter], rate: float, *, momentum: float = 0.9, decay: float = 0.0
+) -> torch.optim.Optimizer:
+    optimiser = torch.optim.AdamW(parameters, lr=rate, betas=(momentum, 0.999), weight_decay=decay, foreach=True)
     for group in optimiser.param_groups:
         group["base_lr"] = rate
     return optimiser

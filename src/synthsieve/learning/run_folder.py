@@ -162,7 +162,8 @@ class RunFolder:
 
     def new_learner(self) -> Learner:
         """A learner before its first step."""
-        return Learner.create(self.settings, self.encoding.shape, len(self.split.classes))
+        data = f"{self.split.fingerprint}/{self.split.hash}"
+        return Learner.create(self.settings, self.encoding.shape, len(self.split.classes), data=data)
 
     def model(self) -> GenerativeClassifier:
         """The averaged weights that did best on validation, ready for prediction and drawing."""
