@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from synthsieve.cli import options
 from synthsieve.cli.options import finish, say
+
+if TYPE_CHECKING:
+    from synthsieve.evaluation.accuracy import Scores
+    from synthsieve.learning.loop import FitResult
 
 
 def fit(
@@ -68,6 +73,11 @@ def fit(
     on_row = event_writer(out) if tensorboard else None
     result = loop.fit(run, dataset, progress=for_stream("fit", quiet=quiet), on_row=on_row)
     scores = score_part(run.model(), run.encoding, dataset, split, "test")
+    finish(*_summary(out, result, scores), as_json=as_json)
+
+
+def _summary(out: Path, result: FitResult, scores: Scores | None) -> tuple[dict[str, Any], list[str]]:
+    """How the fit ended, as a JSON object and as lines."""
     report = {
         "out": str(out),
         "steps": result.steps,
@@ -83,7 +93,7 @@ def fit(
     if scores is not None:
         lines.append(scores.in_words("test"))
     lines.append(f"draw samples with: synthsieve sample {out} --per-class 10")
-    finish(report, lines, as_json=as_json)
+    return report, lines
 
 
 def default_preset(source: str) -> str | None:
