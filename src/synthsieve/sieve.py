@@ -349,6 +349,8 @@ def _sift(
     require_label: bool,
 ) -> tuple[np.ndarray | None, Survivors]:
     """Entropies, and who lies under the ceiling."""
+    if per_class and keep_fraction is None:
+        raise SelectionError("expected keep_fraction beside keep_per_class, got none: give both, or neither")
     if given.answers is None:
         if ceiling is not None or keep_fraction is not None or require_label:
             raise SelectionError("expected logits or probabilities to filter by, got gradients only: pass those too")

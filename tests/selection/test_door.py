@@ -77,6 +77,7 @@ BAD = {
         {"labels": LABELS, "logits": LOGITS, "entropy_ceiling": "auto", "ceiling_score": lambda ceiling: None},
         "got None",
     ),
+    "per class alone": ({"labels": LABELS, "logits": LOGITS, "keep_per_class": True}, "beside keep_per_class"),
     "fractions": ({"labels": LABELS + 0.5, "logits": LOGITS}, "whole numbers or text"),
 }
 

@@ -53,6 +53,8 @@ def select(
     said: tuple[str, ...] = ()
     if "logits" in answers and answers.pop("probabilities", None) is not None:
         said = ("logits and probabilities given: took the logits, which are more exact",)
+    if dry_run and epsilon is not None:
+        raise SelectionError("--dry-run foretells a --budget; how many picks --epsilon needs is only known afterwards")
     if dry_run:
         _foretell(table, how_much, method, refine, as_json=as_json)
         return
