@@ -120,7 +120,7 @@ def coreset(
 
     Args:
         points: float (n, d), gradients; from column `split` on, features of an outer product.
-        labels: int64 (n,), the class of each row.
+        labels: integers (n,), the class of each row.
         budget: how many points to keep.
         generator: what `stochastic` and `random` draw from; classes get streams of their own.
         sample_weight: float (n,), what each row counts; one if None.

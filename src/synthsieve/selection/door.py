@@ -20,7 +20,7 @@ _ROWS_AT_A_TIME = 65_536
 
 @dataclass(frozen=True)
 class Labels:
-    """Class indices int64 (n,), and the label each index stands for."""
+    """Class indices int32 (n,), and the label each index stands for."""
 
     indices: np.ndarray
     names: tuple[Any, ...]
@@ -129,7 +129,7 @@ def column_labels(value: Any, num_columns: int, classes: Sequence[Any] | None) -
                 f"expected labels from 0 to {num_columns - 1} (one a column), got {array[row]} in row {row}: "
                 "give classes= with the label of each column, or drop unlabelled rows"
             )
-        return Labels(array.astype(np.int64), tuple(range(num_columns)))
+        return Labels(array.astype(np.int32), tuple(range(num_columns)))
     names = np.unique(array) if classes is None else _label_array(classes)
     if names.dtype.kind != array.dtype.kind and "U" in (names.dtype.kind, array.dtype.kind):
         names, array = names.astype(str), array.astype(str)  # numbers on one side, their text on the other
@@ -141,7 +141,7 @@ def column_labels(value: Any, num_columns: int, classes: Sequence[Any] | None) -
         )
     sorter = np.argsort(names)
     place = np.minimum(np.searchsorted(names, array, sorter=sorter), len(names) - 1)
-    indices = sorter[place].astype(np.int64)
+    indices = sorter[place].astype(np.int32)
     unknown = names[indices] != array
     if unknown.any():
         row = int(np.argmax(unknown))
@@ -154,7 +154,7 @@ def column_labels(value: Any, num_columns: int, classes: Sequence[Any] | None) -
 def any_labels(value: Any) -> Labels:
     """Labels of any kind, numbered in sorted order."""
     names, indices = np.unique(_label_array(value), return_inverse=True)
-    return Labels(indices.astype(np.int64, copy=False), tuple(names.tolist()))
+    return Labels(indices.astype(np.int32, copy=False), tuple(names.tolist()))
 
 
 def _label_array(value: Any) -> np.ndarray:
