@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from synthsieve.data.dataset import Dataset, Examples, Kind
@@ -37,13 +39,22 @@ def parts_in_train(split: Split) -> list[np.ndarray]:
     return [getattr(split, name) for name in names]
 
 
+def cut(dataset: Dataset, **wishes: Any) -> Split:
+    """A split; where a handful of groups cannot be cut, which is refused with a sentence, another example is tried."""
+    try:
+        return make_split(dataset, **wishes)
+    except DataError:
+        assume(dataset.train.groups is None)
+        raise
+
+
 seeds = st.integers(0, 1000)
 
 
 @settings(deadline=None, max_examples=150)
 @given(dataset=datasets(), seed=seeds)
 def test_parts_are_disjoint_and_cover_every_row(dataset: Dataset, seed: int) -> None:
-    split = make_split(dataset, labels=2 * dataset.num_classes, seed=seed)
+    split = cut(dataset, labels=2 * dataset.num_classes, seed=seed)
     together = np.concatenate(parts_in_train(split))
     np.testing.assert_array_equal(np.sort(together), np.arange(len(dataset.train)))
     for part in PARTS:
@@ -62,7 +73,7 @@ def test_parts_are_disjoint_and_cover_every_row(dataset: Dataset, seed: int) -> 
 @given(dataset=datasets(), seed=seeds, extra=st.integers(0, 7))
 def test_the_labelled_set_is_balanced(dataset: Dataset, seed: int, extra: int) -> None:
     labels = dataset.num_classes + extra
-    split = make_split(dataset, labels=labels, seed=seed)
+    split = cut(dataset, labels=labels, seed=seed)
     counts = np.bincount(dataset.train.y[split.labeled], minlength=dataset.num_classes)
     assert counts.sum() == labels
     assert counts.max() - counts.min() <= 1
@@ -73,7 +84,7 @@ def test_the_labelled_set_is_balanced(dataset: Dataset, seed: int, extra: int) -
 @settings(deadline=None, max_examples=100)
 @given(dataset=datasets(grouped=True), seed=seeds)
 def test_a_group_stays_on_one_side(dataset: Dataset, seed: int) -> None:
-    split = make_split(dataset, labels=None, seed=seed)
+    split = cut(dataset, labels=None, seed=seed)
     groups = dataset.train.groups
     assert groups is not None
     learning = np.concatenate([split.labeled, split.unlabeled])
@@ -87,7 +98,7 @@ def test_a_group_stays_on_one_side(dataset: Dataset, seed: int) -> None:
 @settings(deadline=None, max_examples=60)
 @given(dataset=datasets(grouped=False), seed=seeds)
 def test_held_out_rows_are_labelled_stratified_and_a_tenth(dataset: Dataset, seed: int) -> None:
-    split = make_split(dataset, labels=None, seed=seed, test_fraction=0.2)
+    split = cut(dataset, labels=None, seed=seed, test_fraction=0.2)
     y = dataset.train.y
     assert (y[split.validation] >= 0).all()
     known = int((y >= 0).sum()) - (0 if split.test_is_own else len(split.test))
@@ -102,7 +113,7 @@ def test_held_out_rows_are_labelled_stratified_and_a_tenth(dataset: Dataset, see
 @settings(deadline=None, max_examples=60)
 @given(dataset=datasets(grouped=False, unlabeled=True), seed=seeds)
 def test_rows_without_a_label_are_unlabelled(dataset: Dataset, seed: int) -> None:
-    split = make_split(dataset, labels=None, seed=seed)
+    split = cut(dataset, labels=None, seed=seed)
     np.testing.assert_array_equal(split.unlabeled, np.flatnonzero(dataset.train.y == -1))
     visible = split.visible_labels(dataset)
     np.testing.assert_array_equal(np.flatnonzero(visible >= 0), split.labeled)
@@ -112,19 +123,19 @@ def test_rows_without_a_label_are_unlabelled(dataset: Dataset, seed: int) -> Non
 @given(dataset=datasets(), seed=seeds)
 def test_same_seed_same_split_and_more_labels_only_add(dataset: Dataset, seed: int) -> None:
     k = dataset.num_classes
-    first, again = (make_split(dataset, labels=2 * k, seed=seed) for _ in range(2))
+    first, again = (cut(dataset, labels=2 * k, seed=seed) for _ in range(2))
     assert first.hash == again.hash
-    more = make_split(dataset, labels=3 * k, seed=seed)
+    more = cut(dataset, labels=3 * k, seed=seed)
     assert np.isin(first.labeled, more.labeled).all()
     np.testing.assert_array_equal(first.validation, more.validation)
     np.testing.assert_array_equal(first.test, more.test)
-    assert make_split(dataset, labels=2 * k, seed=seed + 1).hash != first.hash
+    assert cut(dataset, labels=2 * k, seed=seed + 1).hash != first.hash
 
 
 @settings(deadline=None, max_examples=60)
 @given(dataset=datasets(), seed=seeds)
 def test_a_manifest_says_all(dataset: Dataset, seed: int) -> None:
-    split = make_split(dataset, labels=dataset.num_classes, seed=seed)
+    split = cut(dataset, labels=dataset.num_classes, seed=seed)
     back = Split.from_json(split.to_json())
     assert back.hash == split.hash
     assert back.to_json() == split.to_json()
