@@ -79,6 +79,45 @@ class Objective(StrEnum):
     SUPERVISED = "supervised"
 
 
+class EntropyAt(StrEnum):
+    """Where a sample's entropy is measured: at x, decoded and encoded again (section 2.5), or at the drawn z (2.3)."""
+
+    X = "x"
+    Z = "z"
+
+
+class Ceiling(StrEnum):
+    """How the entropy ceiling is found: `auto` searches on validation."""
+
+    AUTO = "auto"
+
+
+class Coreset(StrEnum):
+    """What is kept of those that pass the filter: all, a random part, or a weighted part by CRAIG or AdaCore."""
+
+    NONE = "none"
+    RANDOM = "random"
+    CRAIG = "craig"
+    ADACORE = "adacore"
+
+
+class GradientSource(StrEnum):
+    """The gradient a coreset is chosen by: p - y at the re-encoded z, at the drawn z, or p - y times what F's last
+    layer saw of the re-encoded z."""
+
+    REENCODED = "reencoded"
+    DRAWN = "drawn"
+    LAST_LAYER = "last-layer"
+
+
+class GradientThrough(StrEnum):
+    """How many of a chain's steps the implicit form's gradient passes through."""
+
+    ALL = "all"
+    LAST = "last"
+    NONE = "none"
+
+
 class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
@@ -167,6 +206,57 @@ class LearningSettings(_Section):
     checkpoint_every: int = Field(250, ge=1)
 
 
+class AugmentationSettings(_Section):
+    """Algorithm 1, steps 7 and 8: a pool is drawn, filtered and selected from, and learned from beside the labels."""
+
+    steps: int = Field(0, ge=0, description="steps after learning.steps")
+    learning_rate: float = Field(0.5, gt=0, description="factor on the rates of those steps; then down a cosine")
+    augment_from_step: int | None = Field(None, ge=0, description="first step with synthetic data; none=learning.steps")
+    synthetic_loss_weight: float = Field(0.0, ge=0, description="of the synthetic cross-entropy; 0 = no pool")
+    batch_synthetic: int = Field(100, ge=1, le=1_000_000)
+    pool_size: int = Field(10000, ge=1, le=100_000_000, description="samples drawn, before the filter")
+    temperature: float = Field(1.0, ge=0, description="of the drawing chains")
+    decode_noise: bool = Field(False, description="x = g(z) + sigma noise instead of g(z)")
+    entropy_at: EntropyAt = EntropyAt.X
+    entropy_ceiling: float | Ceiling | None = Field(None, description="in nats, or auto = searched on validation")
+    keep_fraction: float | None = Field(None, gt=0, le=1, description="of each class, the lowest entropies")
+    require_asked_class: bool = Field(True, description="reject samples that the classifier gives another class")
+    coreset: Coreset = Coreset.NONE
+    coreset_fraction: float = Field(0.1, gt=0, le=1)
+    gradients: GradientSource = GradientSource.REENCODED
+    reselect_every: int = Field(10000, ge=1, description="steps from one choice to the next")
+    fresh_pool: bool = Field(True, description="draw again at each choice; false: judge the first pool's z anew")
+
+    @model_validator(mode="after")
+    def _one_filter(self) -> AugmentationSettings:
+        if self.entropy_ceiling is not None and self.keep_fraction is not None:
+            raise ValueError("entropy_ceiling and keep_fraction exclude each other: leave one out")
+        if isinstance(self.entropy_ceiling, float) and self.entropy_ceiling <= 0:
+            raise ValueError(f"entropy_ceiling={self.entropy_ceiling} must be above 0 nats: try 1e-6")
+        return self
+
+
+class PseudoLabelSettings(_Section):
+    """Unlabelled x whose prediction is sure join the labelled ones, under a ceiling of their own."""
+
+    loss_weight: float = Field(0.0, ge=0, description="of their cross-entropy; 0 = none")
+    batch: int = Field(100, ge=1, le=1_000_000)
+    entropy_ceiling: float | None = Field(None, gt=0, description="in nats; none = keep_fraction decides")
+    keep_fraction: float = Field(0.3, gt=0, le=1, description="of each predicted class, the lowest entropies")
+
+
+class ImplicitSettings(_Section):
+    """Section 2.5: y -> z -> x -> z -> F as one differentiable chain."""
+
+    real_fraction: float = Field(1.0, ge=0, le=1, description="lambda: the real labels' share; 1 = none of this")
+    batch: int = Field(100, ge=1, le=1_000_000)
+    num_steps: int = Field(20, ge=0)
+    temperature: float = Field(1.0, ge=0)
+    gradient: GradientThrough = GradientThrough.NONE
+    gradient_steps: int = Field(5, ge=0, description="how many steps `last` means")
+    freeze_generator: bool = Field(True, description="the generator gets no gradient from this term")
+
+
 class Settings(_Section):
     """Everything that decides a run, but for its data."""
 
@@ -175,6 +265,25 @@ class Settings(_Section):
     model: ModelSettings = ModelSettings()
     sampling: SamplingSettings = SamplingSettings()
     learning: LearningSettings = LearningSettings()
+    augmentation: AugmentationSettings = AugmentationSettings()
+    pseudo_labels: PseudoLabelSettings = PseudoLabelSettings()
+    implicit: ImplicitSettings = ImplicitSettings()
+
+    @property
+    def total_steps(self) -> int:
+        """Of both phases: with real data alone, then with what augmentation adds."""
+        return self.learning.steps + self.augmentation.steps
+
+    @property
+    def augment_from_step(self) -> int:
+        """The first step that sees synthetic examples or pseudo-labels."""
+        given = self.augmentation.augment_from_step
+        return self.learning.steps if given is None else given
+
+    def first_phase(self) -> Settings:
+        """The same run without its second phase."""
+        plain = {"augmentation": AugmentationSettings(), "pseudo_labels": PseudoLabelSettings()}
+        return self.model_copy(update={**plain, "implicit": ImplicitSettings()})
 
 
 def preset_names() -> list[str]:
