@@ -21,12 +21,13 @@ from typing import Any
 import numpy as np
 
 from synthsieve.evaluation.accuracy import probabilities
+from synthsieve.evaluation.proof import prove
 from synthsieve.files import write_json, write_text, written_atomically
 from synthsieve.learning.history import read
 from synthsieve.learning.run_folder import RunFolder, versions
+from synthsieve.randomness import numpy_stream
 
 ARMS = ("twin", "joint")
-RESAMPLES = 10000
 
 
 def main() -> None:
@@ -45,7 +46,8 @@ def main() -> None:
     with ThreadPoolExecutor(chosen.workers) as workers:
         list(workers.map(lambda job: fit_one(chosen, *job), jobs))
     right = {arm: [correctness(chosen.out / f"{arm}-{seed}") for seed in range(chosen.seeds)] for arm in ARMS}
-    report = summarise(right)
+    shared = same_test([chosen.out / f"joint-{seed}" for seed in range(chosen.seeds)])
+    report = summarise(right, shared_items=shared)
     report["runs"] = {f"{arm}-{seed}": describe(chosen.out / f"{arm}-{seed}") for arm, seed in jobs}
     report["versions"] = versions()
     report["source"] = chosen.source
@@ -85,26 +87,26 @@ def correctness(folder: Path) -> np.ndarray:
     return right
 
 
-def summarise(right: dict[str, list[np.ndarray]]) -> dict[str, Any]:
-    """Means over seeds, and the paired difference with a 95 % bootstrap interval over seeds and test examples."""
-    accuracy = {arm: [float(r.mean()) for r in runs] for arm, runs in right.items()}
-    generator = np.random.default_rng(0)
-    paired = [joint.astype(float) - twin for joint, twin in zip(right["joint"], right["twin"], strict=True)]
-    draws = []
-    for _ in range(RESAMPLES):
-        seeds = generator.integers(0, len(paired), len(paired))
-        # The mean of a resample of n examples, through its normal limit: exact enough at hundreds of examples.
-        draws.append(
-            np.mean([paired[s].mean() + paired[s].std() / len(paired[s]) ** 0.5 * generator.normal() for s in seeds])
-        )
-    low, high = np.quantile(draws, [0.025, 0.975])
+def summarise(right: dict[str, list[np.ndarray]], *, shared_items: bool) -> dict[str, Any]:
+    """Means over seeds, and the paired difference with its 95 % interval over seeds and test examples."""
+    proof = prove(right, baseline="twin", shared_items=shared_items, generator=numpy_stream(0, "proof"))
+    joint = proof.comparison("joint")
     return {
-        "accuracy": accuracy,
-        "mean": {arm: float(np.mean(values)) for arm, values in accuracy.items()},
-        "difference": float(np.mean(accuracy["joint"]) - np.mean(accuracy["twin"])),
-        "difference_interval_95": [float(low), float(high)],
-        "test_examples": len(paired[0]),
+        "accuracy": {arm.name: list(arm.accuracies) for arm in proof.arms},
+        "mean": {arm.name: arm.mean for arm in proof.arms},
+        "difference": joint.difference,
+        "difference_interval_95": list(joint.interval),
+        "verdict": joint.verdict.value,
+        "note": proof.note,
+        "test_examples": proof.num_items[0],
+        "shared_test_examples": proof.shared_items,
     }
+
+
+def same_test(folders: list[Path]) -> bool:
+    """Whether the runs were all judged by the same test examples."""
+    first, *others = [RunFolder.open(folder).split for folder in folders]
+    return all(split.test_is_own == first.test_is_own and np.array_equal(split.test, first.test) for split in others)
 
 
 def describe(folder: Path) -> dict[str, Any]:
@@ -126,7 +128,8 @@ def as_markdown(source: str, report: dict[str, Any]) -> str:
     lines += [f"| mean | {100 * mean['twin']:.1f} | **{100 * mean['joint']:.1f}** |", ""]
     lines += [
         f"Paired difference {100 * report['difference']:+.1f} points "
-        f"(95 % bootstrap over seeds and test examples: {100 * low:+.1f} to {100 * high:+.1f}).",
+        f"(95 % bootstrap over seeds and test examples: {100 * low:+.1f} to {100 * high:+.1f}): "
+        f"{report['verdict']}. {report['note']}",
         "",
     ]
     return "\n".join(lines)

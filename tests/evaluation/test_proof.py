@@ -1,0 +1,258 @@
+"""The proof and the choice: closed forms, what they refuse, and what they say."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from synthsieve.errors import DataError
+from synthsieve.evaluation.proof import Proof, Verdict, choose, prove
+
+
+def answers(n, gained, lost, both=None):
+    """Baseline and arm of n examples: the arm gains `gained` of them and loses `lost`."""
+    both = n // 2 if both is None else both
+    baseline, arm = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
+    baseline[: both + lost] = True
+    arm[:both] = True
+    arm[n - gained :] = True
+    return baseline, arm
+
+
+def proved(right, *, shared_items=False, baseline="plain", seed=0, **more):
+    generator = np.random.default_rng(seed)
+    return prove(right, baseline=baseline, shared_items=shared_items, generator=generator, **more)
+
+
+def random_arms(num_arms, num_seeds, n, seed=0):
+    generator = np.random.default_rng(seed)
+    names = ["plain", *(f"arm {i}" for i in range(1, num_arms))]
+    return {name: [generator.random(n) < 0.7 for _ in range(num_seeds)] for name in names}
+
+
+def test_figures_by_hand():
+    plain = [np.array([True, True, False, False]), np.array([True, False, False, False, False])]
+    other = [np.array([True, True, True, False]), np.array([True, True, True, False, False])]
+    proof = proved({"plain": plain, "other": other})
+    assert proof.arm("plain").accuracies == (0.5, 0.2)
+    assert proof.arm("other").mean == pytest.approx((0.75 + 0.6) / 2)
+    comparison = proof.comparison("other")
+    assert comparison.differences == (0.25, 0.4)
+    assert comparison.difference == pytest.approx(0.325)
+    assert comparison.differing == 3
+    assert proof.num_items == (4, 5)
+
+
+def test_one_seed_gives_the_normal_interval_of_a_paired_difference():
+    n, gained, lost = 4000, 260, 180
+    plain, other = answers(n, gained, lost)
+    mean = (gained - lost) / n
+    standard_error = math.sqrt(((gained + lost) / n - mean**2) / n)
+    # Five standard errors of a 2.5 % quantile of 10,000 draws, and one step of 1 / n.
+    tolerance = 5 * standard_error * math.sqrt(0.025 * 0.975 / 10_000) / 0.0584 + 1 / n
+    for shared_items in (False, True):
+        low, high = proved({"plain": [plain], "other": [other]}, shared_items=shared_items).comparison("other").interval
+        assert low == pytest.approx(mean - 1.96 * standard_error, abs=tolerance)
+        assert high == pytest.approx(mean + 1.96 * standard_error, abs=tolerance)
+
+
+@pytest.mark.parametrize("shared_items", [False, True])
+@pytest.mark.parametrize("num_seeds", [1, 4])
+def test_identical_arms_differ_by_exactly_zero(num_seeds, shared_items):
+    runs = random_arms(1, num_seeds, 301)["plain"]
+    comparison = proved({"plain": runs, "same": [r.copy() for r in runs]}, shared_items=shared_items).comparison("same")
+    assert (comparison.difference, *comparison.interval) == (0.0, 0.0, 0.0)
+    assert comparison.verdict is Verdict.CANNOT_TELL
+    assert comparison.differing == 0
+
+
+def test_seeds_that_repeat_each_other_narrow_the_nested_interval_only():
+    """d the same for all S seeds: crossed has the spread of one seed, nested that of S times the examples."""
+    plain, other = answers(2000, 160, 120)
+    right = {"plain": [plain] * 9, "other": [other] * 9}
+
+    def width(arms, shared_items):
+        low, high = proved(arms, shared_items=shared_items).comparison("other").interval
+        return high - low
+
+    one = width({"plain": [plain], "other": [other]}, False)
+    assert width(right, True) == pytest.approx(one, rel=0.06)
+    assert width(right, False) == pytest.approx(one / 3, rel=0.06)
+
+
+@pytest.mark.parametrize("shared_items", [False, True])
+def test_the_resamples_are_those_of_a_plain_bootstrap(shared_items):
+    """The same interval as drawing seeds and examples one by one, within the chance of the draws."""
+    right = random_arms(2, 4, 60, seed=3)
+    d = np.array(right["arm 1"], dtype=float) - np.array(right["plain"])
+    generator, draws = np.random.default_rng(1), []
+    for _ in range(10_000):
+        seeds = generator.integers(0, 4, 4)
+        items = generator.integers(0, 60, (1 if shared_items else 4, 60))
+        draws.append(d[seeds[:, None], items].mean())
+    expected = np.quantile(draws, [0.025, 0.975])
+    spread = np.std(draws)
+    # A quantile of 10,000 draws has a standard error of 0.027 spreads; five of the difference of two, and a step.
+    tolerance = 5 * 0.027 * math.sqrt(2) * spread + 1 / 240
+    interval = proved(right, shared_items=shared_items).comparison("arm 1").interval
+    assert interval == pytest.approx(expected, abs=tolerance)
+
+
+@pytest.mark.parametrize("shared_items", [False, True])
+def test_an_arms_interval_does_not_depend_on_the_others(shared_items):
+    right = random_arms(4, 3, 200)
+    alone = {name: right[name] for name in ("plain", "arm 2")}
+    together = proved(right, shared_items=shared_items, resamples=500)
+    apart = proved(alone, shared_items=shared_items, resamples=500)
+    assert apart.comparison("arm 2") == together.comparison("arm 2")
+
+
+def test_the_generator_decides_all():
+    right = random_arms(2, 3, 100)
+    assert proved(right, seed=1, resamples=300) == proved(right, seed=1, resamples=300)
+    assert proved(right, seed=1, resamples=300) != proved(right, seed=2, resamples=300)
+
+
+def test_verdicts():
+    plain, better = answers(1000, 100, 20)
+    assert proved({"plain": [plain], "other": [better]}).comparison("other").verdict is Verdict.HELPS
+    assert proved({"plain": [better], "other": [plain]}).comparison("other").verdict is Verdict.HURTS
+    assert Verdict.of(-0.1, 0.1) is Verdict.of(0.0, 0.1) is Verdict.of(-0.1, 0.0) is Verdict.CANNOT_TELL
+    assert Verdict.HELPS.in_words() == "helps: the whole interval lies above zero"
+    assert {v.in_words().split(":")[0] for v in Verdict} == {"helps", "hurts", "cannot tell"}
+
+
+def test_notes_say_what_the_interval_leaves_out():
+    plain, better = answers(1000, 100, 20)
+    assert "test examples only" in proved({"plain": [plain], "other": [better]}).note
+    assert "3 seeds" in proved({"plain": [plain] * 3, "other": [better] * 3}).note
+    assert proved({"plain": [plain] * 10, "other": [better] * 10}).note == ""
+    _, barely = answers(1000, 5, 0)
+    few = proved({"plain": [plain[:]], "other": [barely | plain]})
+    assert few.comparison("other").verdict is Verdict.HELPS
+    assert "only 5 answers differ" in few.note
+    assert "stands alone" in proved(random_arms(3, 10, 50), resamples=200).note
+
+
+def test_as_dict_is_plain_json():
+    proof = proved(random_arms(3, 2, 50), resamples=200)
+    told = json.loads(json.dumps(proof.as_dict(), allow_nan=False))
+    assert told["baseline"] == "plain"
+    assert list(told["accuracy"]) == ["plain", "arm 1", "arm 2"]
+    assert list(told["comparisons"]) == ["arm 1", "arm 2"]
+    assert told["comparisons"]["arm 1"]["interval_95"] == list(proof.comparison("arm 1").interval)
+    assert told["comparisons"]["arm 1"]["verdict"] in ("helps", "hurts", "cannot tell")
+
+
+def test_the_table_is_aligned():
+    plain, better = answers(1000, 100, 20, both=700)
+    proof = proved({"plain": [plain], "a longer name": [better]})
+    head, first, second, note, end = proof.table().split("\n")
+    assert head == "arm            accuracy %  difference    95 % interval  verdict"
+    assert first == "plain               72.00                               baseline"
+    assert second.startswith("a longer name       80.00       +8.00  +")
+    assert len({line.index(last) for line, last in ((head, "verdict"), (first, "baseline"), (second, "helps"))}) == 1
+    assert note == proof.note
+    assert end == ""
+    assert isinstance(proof, Proof)
+    assert proof.comparison("a longer name").in_words().startswith("a longer name, +8.00 points (95 % interval +")
+
+
+GOOD = np.array([True, False, True])
+
+
+@pytest.mark.parametrize("call", [proved, lambda right, **more: choose(right, baseline="plain", **more)])
+@pytest.mark.parametrize(
+    ("right", "more", "words"),
+    [
+        ({"other": [GOOD], "third": [GOOD]}, {}, "expected the baseline 'plain' among the arms, got other, third"),
+        ({"plain": [GOOD]}, {}, "expected an arm to compare with 'plain'"),
+        ({"plain": [], "other": []}, {}, "expected at least one seed"),
+        ({"plain": [GOOD] * 2, "other": [GOOD]}, {}, "expected 2 seeds for every arm.* got 1 for 'other'"),
+        ({"plain": [GOOD], "other": [GOOD[:2]]}, {}, "expected 3 examples for 'other', seed number 0.* got 2"),
+        ({"plain": [GOOD], "other": [GOOD.astype(float)]}, {}, "expected a bool array.* got float64"),
+        ({"plain": [GOOD[:1]], "other": [GOOD[:1]]}, {}, "two or more examples"),
+        ({"plain": [GOOD[None]], "other": [GOOD[None]]}, {}, r"got bool of shape \(1, 3\)"),
+        ({"plain": [GOOD, GOOD[:2]], "other": [GOOD, GOOD[:2]]}, {"shared_items": True}, "got 3, 2: pass shared"),
+    ],
+)
+def test_what_cannot_be_compared_is_told_in_one_sentence(call, right, more, words):
+    with pytest.raises(DataError, match=words):
+        call(right, **{"shared_items": False, **more})
+
+
+def test_too_few_resamples():
+    with pytest.raises(DataError, match="expected at least 100 resamples, got 10"):
+        proved({"plain": [GOOD], "other": [GOOD]}, resamples=10)
+
+
+def chosen(validation, **more):
+    return choose(validation, **{"baseline": "plain", "shared_items": False, **more})
+
+
+def test_the_best_arm_beyond_the_margin_is_chosen():
+    plain, good = answers(200, 9, 1)
+    _, better = answers(200, 12, 0)
+    choice = chosen({"plain": [plain], "good": [good], "better": [better | plain]})
+    assert choice.arm == "better"
+    assert not choice.keeps_baseline
+    assert choice.in_words() == (
+        "better is chosen over plain: +6.00 points on validation (standard error 1.68), more than 1 standard error"
+    )
+    assert json.loads(json.dumps(choice.as_dict()))["candidates"]["good"]["clears"] is True
+
+
+def test_no_better_arm_keeps_the_baseline():
+    plain, worse = answers(200, 1, 4)
+    choice = chosen({"plain": [plain], "same": [plain], "worse": [worse]})
+    assert choice.arm == "plain"
+    assert choice.keeps_baseline
+    assert choice.in_words() == (
+        "plain is kept: no other arm is better on validation, "
+        "the best being same at +0.00 points on validation (standard error 0.00)"
+    )
+
+
+def test_a_gain_within_its_standard_error_keeps_the_baseline():
+    plain, other = answers(180, 6, 4)
+    choice = chosen({"plain": [plain], "other": [other]})
+    assert choice.keeps_baseline
+    assert "the best of the others, other, is at +1.11 points" in choice.in_words()
+    assert "more than 1 standard error is asked for" in choice.in_words()
+    assert chosen({"plain": [plain], "other": [other]}, margin=0).arm == "other"
+    with pytest.raises(DataError, match="expected margin at least 0"):
+        chosen({"plain": [plain], "other": [other]}, margin=-1)
+
+
+@pytest.mark.parametrize("n", [7, 180, 359, 1000, 26032])
+def test_one_more_right_answer_is_exactly_one_standard_error_and_not_enough(n):
+    plain, other = answers(n, 1, 0)
+    choice = chosen({"plain": [plain], "other": [other]})
+    (candidate,) = choice.candidates
+    assert candidate.difference == pytest.approx(candidate.standard_error, rel=1e-12)
+    assert choice.keeps_baseline
+    _, two = answers(n, 2, 0)
+    assert chosen({"plain": [plain], "other": [two]}).arm == "other"
+
+
+def test_an_arm_that_clears_beats_a_better_one_that_does_not():
+    plain, wild = answers(200, 30, 26)
+    steady = plain.copy()
+    steady[-3:] = True
+    assert wild.sum() - plain.sum() == 4
+    assert steady.sum() - plain.sum() == 3
+    assert chosen({"plain": [plain], "wild": [wild], "steady": [steady]}).arm == "steady"
+
+
+def test_the_standard_error_shrinks_with_seeds_unless_they_share_their_examples():
+    plain, other = answers(500, 30, 20)
+    right = {"plain": [plain] * 4, "other": [other] * 4}
+    one = chosen({"plain": [plain], "other": [other]}).candidates[0].standard_error
+    assert chosen(right).candidates[0].standard_error == pytest.approx(one / 2)
+    assert chosen(right, shared_items=True).candidates[0].standard_error == pytest.approx(one)
+
+
+def test_the_first_of_equal_arms_is_chosen():
+    plain, good = answers(200, 9, 1)
+    assert chosen({"plain": [plain], "first": [good], "second": [good]}).arm == "first"
