@@ -1,4 +1,4 @@
-"""Drawing: balanced, repeatable, and each block on its own stream."""
+"""Drawing: balanced, repeatable, each chain from a seed of its own."""
 
 import numpy as np
 import torch
@@ -40,15 +40,33 @@ def test_noise_is_an_option():
     assert not np.array_equal(draw().x, draw(noise=True).x)
 
 
-def test_a_block_depends_on_its_place_alone(monkeypatch):
-    monkeypatch.setattr(drawing, "BLOCK", 8)
-    drawn = draw()
-    generator = drawing.torch_stream(0, "draw/8")
+def test_any_sample_comes_again_bit_for_bit_from_its_own_seed():
+    drawn = draw(noise=True)
+    for row in (0, 9, 20):
+        alone = slice(row, row + 1)
+        z = drawing.draw_latents(model(), drawn.y[alone], drawn.chain_seed[alone], chains=CHAINS)
+        x = drawing.decode(model(), ImageEncoding((1, 8, 8)), z, noise_seeds=drawn.chain_seed[alone])
+        assert np.array_equal(z[0], drawn.z[row])
+        assert np.array_equal(x[0], drawn.x[row])
+
+
+def test_chains_have_seeds_of_their_own_wherever_a_draw_is_cut():
+    whole = drawing.chain_seeds(3, 30)
+    assert len(set(whole.tolist())) == 30
+    assert np.array_equal(whole[10:], drawing.chain_seeds(3, 20, first=10))
+
+
+def test_draws_of_a_class_follow_the_explicit_sampler_s_law():
+    generator = torch.Generator().manual_seed(1)
     prior = model().prior
-    start = prior.reference_sample(8, generator=generator)
-    y = torch.from_numpy(drawn.y[8:16])
-    z = drawing.langevin.run(prior.conditional(y), start, settings=CHAINS, generator=generator).z
-    assert np.array_equal(drawn.z[8:16], z.numpy())
+    y = torch.full((4000,), 1)
+    explicit = drawing.langevin.run(
+        prior.conditional(y), prior.reference_sample(4000, generator=generator), settings=CHAINS, generator=generator
+    ).z
+    z = torch.from_numpy(drawing.draw_latents(model(), y.numpy(), drawing.chain_seeds(0, 4000), chains=CHAINS))
+    error = (explicit.var(dim=0) / 2000).sqrt()  # of a difference of two means of 4,000
+    assert ((z.mean(dim=0) - explicit.mean(dim=0)).abs() < 4 * error).all()
+    assert torch.allclose(z.var(dim=0), explicit.var(dim=0), rtol=4 * (2 * 2 / 4000) ** 0.5)
 
 
 def test_arrays_come_back_without_pickle(tmp_path):

@@ -211,6 +211,7 @@ class AugmentationSettings(_Section):
 
     steps: int = Field(0, ge=0, description="steps after learning.steps")
     learning_rate: float = Field(0.5, gt=0, description="factor on the rates of those steps; then down a cosine")
+    ema_decay: float = Field(0.99, ge=0, lt=1, description="of the averaged weights in those steps")
     augment_from_step: int | None = Field(None, ge=0, description="first step with synthetic data; none=learning.steps")
     synthetic_loss_weight: float = Field(0.0, ge=0, description="of the synthetic cross-entropy; 0 = no pool")
     batch_synthetic: int = Field(100, ge=1, le=1_000_000)
@@ -219,6 +220,7 @@ class AugmentationSettings(_Section):
     decode_noise: bool = Field(False, description="x = g(z) + sigma noise instead of g(z)")
     entropy_at: EntropyAt = EntropyAt.X
     entropy_ceiling: float | Ceiling | None = Field(None, description="in nats, or auto = searched on validation")
+    trial_steps: int = Field(100, ge=1, description="steps of each trial of that search")
     keep_fraction: float | None = Field(None, gt=0, le=1, description="of each class, the lowest entropies")
     require_asked_class: bool = Field(True, description="reject samples that the classifier gives another class")
     coreset: Coreset = Coreset.NONE

@@ -1,7 +1,13 @@
-"""Drawing labelled samples: z ~ p(z given y) by Langevin from p0, then x = g(z)."""
+"""Drawing labelled samples: z ~ p(z given y) by Langevin from p0, then x = g(z).
+
+Every chain has a seed of its own, from which its start, its noise and its observation noise come: any sample can be
+drawn again alone. Chains run and decode in blocks of one size, the last one filled up, for the last bits of a product
+depend on how many rows it has.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,10 +19,10 @@ from synthsieve.data.encoding import Encoding
 from synthsieve.files import written_atomically
 from synthsieve.model.classifier import GenerativeClassifier
 from synthsieve.progress import Progress, Silent
-from synthsieve.randomness import torch_stream
+from synthsieve.randomness import derive_seed, torch_stream
 from synthsieve.sampling import langevin
 
-BLOCK = 1000  # chains at a time: their states and images fit in a few megabytes
+BLOCK = 500  # chains at a time: their noise and images fit in a few megabytes
 
 
 @dataclass(frozen=True)
@@ -27,20 +33,23 @@ class Drawn:
         x: as the source stores examples: images uint8 (n, channels, height, width), vectors float32 (n, features).
         y: int64 (n,), class indices, sorted.
         z: float32 (n, latent_dim), the latents they were decoded from.
+        chain_seed: int64 (n,), each chain's own seed.
     """
 
     x: np.ndarray
     y: np.ndarray
     z: np.ndarray
+    chain_seed: np.ndarray
 
     @property
     def is_image(self) -> bool:
         return self.x.ndim == 4
 
     def write(self, path: Path, classes: tuple[str, ...]) -> None:
-        """An .npz with x, y, classes (text) and latent, atomically."""
+        """An .npz with x, y, classes (text), latent and chain_seed, atomically."""
         with written_atomically(path) as partial, partial.open("wb") as file:
-            np.savez_compressed(file, x=self.x, y=self.y, classes=np.asarray(classes), latent=self.z)
+            names = np.asarray(classes)
+            np.savez_compressed(file, x=self.x, y=self.y, classes=names, latent=self.z, chain_seed=self.chain_seed)
 
     def write_grid(self, path: Path, columns: int = 20) -> None:
         """A PNG: a row a class, the first `columns` samples of each."""
@@ -48,7 +57,6 @@ class Drawn:
         write_image_grid(path, rows)
 
 
-@torch.no_grad()
 def draw_samples(
     model: GenerativeClassifier,
     encoding: Encoding,
@@ -59,22 +67,71 @@ def draw_samples(
     seed: int,
     progress: Progress | None = None,
 ) -> Drawn:
-    """`per_class` samples of every class. Each block of chains has its own stream, so a part can be drawn alone."""
+    """`per_class` samples of every class."""
     progress = progress or Silent()
-    model.eval()
-    y = torch.arange(model.num_classes).repeat_interleave(per_class)
+    y = np.arange(model.num_classes).repeat(per_class)
+    seeds = chain_seeds(seed, len(y))
     x, z = [], []
     with closing(progress):
-        for start in range(0, len(y), BLOCK):
-            generator = torch_stream(seed, f"draw/{start}")
-            labels = y[start : start + BLOCK]
-            first = model.prior.reference_sample(len(labels), generator=generator)
-            latents = langevin.run(model.prior.conditional(labels), first, settings=chains, generator=generator).z
-            images = model.generator.sample(latents, generator=generator) if noise else model.generator(latents)
-            x.append(encoding.decode(images.numpy()))
-            z.append(latents.numpy())
-            progress.update(min(start + BLOCK, len(y)), len(y))
-    return Drawn(np.concatenate(x), y.numpy(), np.concatenate(z))
+        for rows in blocks(len(y)):
+            latents = draw_latents(model, y[rows], seeds[rows], chains=chains)
+            x.append(decode(model, encoding, latents, noise_seeds=seeds[rows] if noise else None))
+            z.append(latents)
+            progress.update(rows.stop, len(y))
+    return Drawn(np.concatenate(x), y, np.concatenate(z), seeds)
+
+
+def chain_seeds(seed: int, count: int, first: int = 0) -> np.ndarray:
+    """The seeds of `count` chains from number `first` on: int64 (count,)."""
+    return np.array([derive_seed(seed, f"chain/{number}") for number in range(first, first + count)], dtype=np.int64)
+
+
+@torch.no_grad()
+def draw_latents(
+    model: GenerativeClassifier, y: np.ndarray, seeds: np.ndarray, *, chains: langevin.LangevinSettings
+) -> np.ndarray:
+    """z ~ p(z given y), each from its own seed: float32 (n, latent_dim) for y (n,) and seeds (n,)."""
+    latents = []
+    for rows in blocks(len(y)):
+        size = (chains.num_steps + 1, model.energy.latent_dim)
+        drawn = _filled(torch.stack([torch.randn(size, generator=_generator(seed)) for seed in seeds[rows]]))
+        start, *_ = noise = drawn.transpose(0, 1).contiguous()  # (num_steps + 1, BLOCK, latent_dim)
+        labels = _filled(torch.from_numpy(y[rows]))
+        run = langevin.run(model.prior.conditional(labels), start, settings=chains, noise=noise[1:])
+        latents.append(run.z[: rows.stop - rows.start].numpy())
+    return np.concatenate(latents)
+
+
+@torch.no_grad()
+def decode(
+    model: GenerativeClassifier, encoding: Encoding, z: np.ndarray, *, noise_seeds: np.ndarray | None = None
+) -> np.ndarray:
+    """x = g(z), or g(z) + sigma noise where there are `noise_seeds` (n,), as the source stores examples."""
+    model.eval()
+    decoded = []
+    for rows in blocks(len(z)):
+        x = model.generator(_filled(torch.from_numpy(z[rows])))[: rows.stop - rows.start]
+        if noise_seeds is not None:
+            streams = [torch_stream(int(seed), "observation") for seed in noise_seeds[rows]]
+            noise = torch.stack([torch.randn(x.shape[1:], generator=stream) for stream in streams])
+            x = x + model.generator.observation_noise * noise
+        decoded.append(encoding.decode(x.numpy()))
+    return np.concatenate(decoded)
+
+
+def blocks(count: int) -> Iterator[slice]:
+    """0 to `count`, BLOCK at a time."""
+    return (slice(start, min(start + BLOCK, count)) for start in range(0, count, BLOCK))
+
+
+def _filled(rows: torch.Tensor) -> torch.Tensor:
+    """The rows, (k, ...), and the last of them again until they are BLOCK."""
+    missing = BLOCK - len(rows)
+    return torch.cat([rows, rows[-1:].expand(missing, *rows.shape[1:])]) if missing else rows
+
+
+def _generator(seed: int) -> torch.Generator:
+    return torch.Generator().manual_seed(int(seed))
 
 
 def write_image_grid(path: Path, rows: list[np.ndarray], scale: int | None = None) -> None:

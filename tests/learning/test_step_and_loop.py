@@ -131,15 +131,16 @@ def test_without_unlabelled_rows_the_labelled_ones_carry_the_elbo(quick_run, dig
     assert fit(run, digits).steps == 12
 
 
-def test_rates_rise_then_fall():
-    from synthsieve.config import LearningSettings
-
-    settings = LearningSettings(steps=1000, warmup=100)
+def test_rates_rise_then_fall_and_begin_again_in_the_second_phase():
+    settings = load_settings(None, ["learning.steps=1000", "learning.warmup=100", "augmentation.steps=200"])
     assert rate_at(0, settings) == pytest.approx(1 / 101)
     assert rate_at(100, settings) == pytest.approx(1.0)
     assert rate_at(550, settings) == pytest.approx(0.525, abs=1e-3)
-    assert rate_at(1000, settings) == pytest.approx(0.05)
-    assert rate_at(900, LearningSettings(steps=1000, schedule="constant")) == 1.0
+    assert rate_at(999, settings) == pytest.approx(0.05, abs=1e-3)
+    assert rate_at(1000, settings) == pytest.approx(0.5)
+    assert rate_at(1100, settings) == pytest.approx(0.5 * 0.525)
+    constant = load_settings(None, ["learning.steps=1000", 'learning.schedule="constant"'])
+    assert rate_at(900, constant) == 1.0
     assert [ramp_at(step, 500) for step in (0, 250, 500, 5000)] == [0, 0.5, 1, 1]
 
 

@@ -12,7 +12,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from synthsieve.errors import CheckpointError
+from synthsieve.config import settings_from
+from synthsieve.errors import CheckpointError, ConfigError
 from synthsieve.files import written_atomically
 from synthsieve.learning.learner import Learner, non_finite
 
@@ -43,10 +44,13 @@ def save_weights(path: Path, learner: Learner, notes: dict[str, Any]) -> None:
     _write(path, _named("averaged", learner.averaged.state_dict()), learner, notes)
 
 
-def load(path: Path, learner: Learner) -> dict[str, Any]:
-    """Put a checkpoint's state into `learner`, which must be of the same settings; returns the notes."""
+def load(path: Path, learner: Learner, *, first_phase: bool = False) -> dict[str, Any]:
+    """Put a checkpoint's state into `learner`, which must be of the same settings; returns the notes.
+
+    With `first_phase` the settings of the second phase may differ: the learner branches off there.
+    """
     header, tensors = _read(path)
-    _check_settings(path, header, learner)
+    _check_settings(path, header, learner, first_phase=first_phase)
     learner.model.load_state_dict(_under("model", tensors))
     learner.averaged.load_state_dict(_under("averaged", tensors))
     for name, state in _under("generator", tensors).items():
@@ -105,15 +109,20 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     return header, tensors
 
 
-def _check_settings(path: Path, header: dict[str, Any], learner: Learner) -> None:
-    mine = {
-        "settings": learner.settings.model_dump(mode="json"),
-        "shape": list(learner.model.shape),
-        "num_classes": learner.model.num_classes,
-        "data": learner.data,
+def _check_settings(path: Path, header: dict[str, Any], learner: Learner, *, first_phase: bool = False) -> None:
+    try:
+        theirs = settings_from(header["settings"])  # a setting that came later has its default there
+    except (KeyError, TypeError, ConfigError) as error:
+        raise CheckpointError(f"{path} carries settings that cannot be read ({error}): fit again") from None
+    mine = learner.settings
+    pairs = {
+        "settings": (theirs.first_phase(), mine.first_phase()) if first_phase else (theirs, mine),
+        "shape": (header.get("shape"), list(learner.model.shape)),
+        "num_classes": (header.get("num_classes"), learner.model.num_classes),
+        "data": (header.get("data"), learner.data),
     }
-    for name, value in mine.items():
-        if header.get(name) != value:
+    for name, (stored, expected) in pairs.items():
+        if stored != expected:
             raise CheckpointError(
                 f"{path} was written with another {name}: resume with the settings and data of the run it belongs to"
             )

@@ -16,7 +16,7 @@ from synthsieve.model.classifier import GenerativeClassifier
 from synthsieve.networks.layers import attach_generator
 from synthsieve.randomness import torch_stream
 
-STREAMS = ("posterior", "chains", "dropout", "smoothness")
+STREAMS = ("posterior", "chains", "dropout", "smoothness", "implicit")
 
 
 @dataclass
@@ -66,7 +66,7 @@ class Learner:
             self.terms[term] = number
         optimiser = self.optimisers[name]
         for group in optimiser.param_groups:
-            group["lr"] = group["base_lr"] * rate_at(self.step, self.settings.learning)
+            group["lr"] = group["base_lr"] * rate_at(self.step, self.settings)
         optimiser.zero_grad(set_to_none=True)
         loss.backward()
         limit = self.settings.learning.clip_gradient
@@ -77,7 +77,9 @@ class Learner:
     @torch.no_grad()
     def average(self) -> None:
         """Move the averaged weights toward the weights: slowly late, quickly in the first steps."""
-        decay = min(self.settings.learning.ema_decay, (1 + self.step) / (10 + self.step))
+        first_phase = self.step <= self.settings.learning.steps
+        decay = self.settings.learning.ema_decay if first_phase else self.settings.augmentation.ema_decay
+        decay = min(decay, (1 + self.step) / (10 + self.step))
         for mean, now in zip(_floats(self.averaged), _floats(self.model), strict=True):
             mean.lerp_(now, 1 - decay)
 
@@ -93,13 +95,21 @@ def non_finite(step: int, term: str, number: float) -> NonFiniteLossError:
     )
 
 
-def rate_at(step: int, settings: LearningSettings) -> float:
-    """The learning rate's factor at `step`: up a line over `warmup` steps, then level, or down a cosine to 1/20."""
-    rise = min(1.0, (step + 1) / (settings.warmup + 1))
-    if settings.schedule is Schedule.CONSTANT:
-        return rise
-    done = max(0.0, step - settings.warmup) / max(1, settings.steps - settings.warmup)
-    return rise * (0.05 + 0.95 * 0.5 * (1 + math.cos(math.pi * min(1.0, done))))
+def rate_at(step: int, settings: Settings) -> float:
+    """The learning rate's factor at `step`: up a line over `warmup` steps, then level, or down a cosine to 1/20.
+
+    The steps after `learning.steps` begin again at `augmentation.learning_rate` and have a cosine of their own.
+    """
+    learning, augmentation = settings.learning, settings.augmentation
+    if step < learning.steps:
+        top = min(1.0, (step + 1) / (learning.warmup + 1))
+        done = max(0.0, step - learning.warmup) / max(1, learning.steps - learning.warmup)
+    else:
+        top = augmentation.learning_rate
+        done = (step - learning.steps) / max(1, augmentation.steps)
+    if learning.schedule is Schedule.CONSTANT:
+        return top
+    return top * (0.05 + 0.95 * 0.5 * (1 + math.cos(math.pi * min(1.0, done))))
 
 
 def ramp_at(step: int, over: int) -> float:
@@ -123,7 +133,8 @@ def _optimisers(model: GenerativeClassifier, settings: LearningSettings) -> dict
         "elbo": _adam(
             [*encoder, *generator], settings.elbo_weight * settings.elbo_learning_rate, momentum=settings.elbo_momentum
         ),
-        "labels": _adam([*energy, *encoder], settings.label_learning_rate, decay=settings.weight_decay),
+        # The generator is touched by it only where the implicit form gives it a gradient.
+        "labels": _adam([*energy, *encoder, *generator], settings.label_learning_rate, decay=settings.weight_decay),
     }
 
 

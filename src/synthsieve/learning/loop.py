@@ -7,23 +7,28 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any
 
-import numpy as np
-import torch
-
-from synthsieve.config import Objective
-from synthsieve.data.batches import Batches
 from synthsieve.data.dataset import Dataset
-from synthsieve.data.encoding import Encoding
+from synthsieve.errors import CheckpointError
 from synthsieve.evaluation.accuracy import Scores, score_part
+from synthsieve.files import write_text
 from synthsieve.learning import checkpoint
+from synthsieve.learning.additions import (
+    Additions,
+    Judge,
+    branched_off,
+    choose_additions,
+    is_due,
+    read,
+    remove_older,
+    write,
+)
+from synthsieve.learning.batch_source import BatchSource
 from synthsieve.learning.history import History, Row
 from synthsieve.learning.learner import Learner, non_finite
 from synthsieve.learning.run_folder import RunFolder
-from synthsieve.learning.step import Batch, take_step
+from synthsieve.learning.step import learn_labels, take_step
 from synthsieve.progress import Progress, Silent
-from synthsieve.randomness import numpy_stream
 
 
 @dataclass(frozen=True)
@@ -43,60 +48,46 @@ class FitResult:
     seconds: float
 
 
-class BatchSource:
-    """Step 1 of Algorithm 1: mini-batches of labelled pairs and unlabelled x, encoded, in a seeded order."""
-
-    def __init__(self, run: RunFolder, dataset: Dataset) -> None:
-        settings, split = run.settings.learning, run.split
-        self.x, self.y, self.encoding = dataset.train.x, split.visible_labels(dataset), run.encoding
-        self.rows = {"labeled": split.labeled}
-        sizes = {"labeled": settings.batch_labeled, "unlabeled": settings.batch_unlabeled}
-        if len(split.unlabeled) and settings.objective is Objective.JOINT:
-            self.rows["unlabeled"] = split.unlabeled
-        self.batches = {
-            name: Batches(len(rows), sizes[name], generator=numpy_stream(run.settings.seed, f"batches/{name}"))
-            for name, rows in self.rows.items()
-        }
-
-    def __next__(self) -> Batch:
-        rows = {name: self.rows[name][next(batches)] for name, batches in self.batches.items()}
-        unlabeled = rows.get("unlabeled", np.empty(0, dtype=np.int64))
-        return Batch(
-            labeled_x=encoded(self.encoding, self.x[rows["labeled"]]),
-            labeled_y=torch.from_numpy(self.y[rows["labeled"]]),
-            unlabeled_x=encoded(self.encoding, self.x[unlabeled]),
-        )
-
-    def state(self) -> dict[str, Any]:
-        return {name: batches.state() for name, batches in self.batches.items()}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        for name, batches in self.batches.items():
-            batches.restore(state[name])
-
-
 def fit(
-    run: RunFolder, dataset: Dataset, *, progress: Progress | None = None, on_row: Callable[[Row], None] | None = None
+    run: RunFolder,
+    dataset: Dataset,
+    *,
+    judge: Judge | None = None,
+    progress: Progress | None = None,
+    on_row: Callable[[Row], None] | None = None,
 ) -> FitResult:
     """Train to the last step, from the last checkpoint when there is one; a resumed run equals an unbroken one.
 
-    `on_row` is called with each new row of the history.
+    `judge` names the classes of synthetic x for the figures of each choice; learning never sees its answers. `on_row`
+    is called with each new row of the history.
     """
     progress = progress or Silent()
-    settings = run.settings.learning
+    settings, total_steps = run.settings.learning, run.settings.total_steps
     learner, source, history = run.new_learner(), BatchSource(run, dataset), History(run.path)
     best: Row | None = None
+    additions: Additions | None = None
     if run.last.is_file():
         notes = checkpoint.load(run.last, learner)
+        if notes.get("additions") is not None:
+            additions = read(run.path, notes["additions"])
+            source.add(additions)
         source.restore(notes["batches"])
         history.restore(notes["history"], learner.step)
         best = notes["best"]
     started = time.monotonic()
     with closing(progress):
-        while learner.step < settings.steps:
+        while learner.step < total_steps:
+            if is_due(learner.step, run.settings):  # step 7
+                trial = Trials(learner, run, dataset) if len(run.split.validation) else None
+                drawing = _Within(progress, learner.step, total_steps)
+                additions = choose_additions(
+                    learner, run, dataset, additions, trial=trial, judge=judge, progress=drawing
+                )
+                write(additions, run.path)
+                source.add(additions)
             take_step(learner, next(source))
             history.add(learner.terms)
-            at_end = learner.step == settings.steps
+            at_end = learner.step == total_steps
             if learner.step % settings.evaluate_every == 0 or at_end:
                 scores = score_part(learner.averaged, run.encoding, dataset, run.split, "validation")
                 if scores is not None and not math.isfinite(scores.cross_entropy):
@@ -104,29 +95,76 @@ def fit(
                 row = history.close_row(step=learner.step, **_figures(scores))
                 if on_row is not None:
                     on_row(row)
-                if best is None or _better(row, best):
+                if best is None or _better(row, best, settings.steps):
                     best = row
                     checkpoint.save_weights(run.best, learner, {"best": best})
             if learner.step % settings.checkpoint_every == 0 or at_end:
-                notes = {"batches": source.state(), "history": history.state(), "best": best}
+                chosen_at = None if additions is None else additions.step
+                notes = {"batches": source.state(), "history": history.state(), "best": best, "additions": chosen_at}
                 checkpoint.save(run.last, learner, notes)
-            progress.update(learner.step, settings.steps, _message(learner, history))
+                if additions is not None:
+                    remove_older(run.path, additions.step)
+            progress.update(learner.step, total_steps, _message(learner, history))
     best = best or {"step": learner.step}
     return FitResult(learner.step, int(best["step"]), best.get("validation_accuracy"), time.monotonic() - started)
-
-
-def encoded(encoding: Encoding, x: np.ndarray) -> torch.Tensor:
-    """Examples as the networks see them, float32 (n, *shape)."""
-    return torch.from_numpy(np.ascontiguousarray(encoding.encode(x)))
 
 
 def _figures(scores: Scores | None) -> dict[str, float]:
     return {} if scores is None else scores.as_row("validation")
 
 
-def _better(row: dict[str, float], best: dict[str, float]) -> bool:
-    """Higher accuracy on validation; at a tie the lower cross-entropy; without validation the later step."""
-    if "validation_accuracy" not in row:
+def branch(run: RunFolder, base: RunFolder) -> None:
+    """Let `run` begin where `base` ended: its settings may differ in what comes after `learning.steps`.
+
+    The branch then equals a run that never stopped there.
+    """
+    learner = run.new_learner()
+    notes = checkpoint.load(base.last, learner, first_phase=True)
+    if learner.step != run.settings.learning.steps:
+        raise CheckpointError(
+            f"{base.path} stands at step {learner.step}, not at learning.steps={run.settings.learning.steps}: "
+            "finish it with --resume"
+        )
+    for name in ("history.jsonl", "history.csv"):
+        write_text(run.path / name, (base.path / name).read_text(encoding="utf-8"))
+    checkpoint.save(run.last, learner, notes)
+
+
+class Trials:
+    """Additions -> accuracy on validation after `trial_steps` label updates with them, on a copy of the learner."""
+
+    def __init__(self, learner: Learner, run: RunFolder, dataset: Dataset) -> None:
+        self.learner, self.run, self.dataset = learner, run, dataset
+
+    def __call__(self, additions: Additions) -> float:
+        copy, source = branched_off(self.learner), BatchSource(self.run, self.dataset)
+        source.add(additions)
+        copy.model.train()
+        for _ in range(self.run.settings.augmentation.trial_steps):
+            learn_labels(copy, next(source))
+            copy.step += 1
+            copy.average()
+        scores = score_part(copy.averaged, self.run.encoding, self.dataset, self.run.split, "validation")
+        assert scores is not None
+        return scores.accuracy
+
+
+class _Within(Silent):
+    """Progress of something that happens within one step: told as the step's message."""
+
+    def __init__(self, outer: Progress, step: int, steps: int) -> None:
+        self.outer, self.step, self.steps = outer, step, steps
+
+    def update(self, done: int, total: int, message: str = "") -> None:
+        self.outer.update(self.step, self.steps, f"{message} {done:,} of {total:,}")
+
+
+def _better(row: dict[str, float], best: dict[str, float], first_phase: int) -> bool:
+    """Higher accuracy on validation; at a tie the lower cross-entropy; without validation the later step.
+
+    A row of the second phase is better than any of the first: what is compared is what the second phase leads to.
+    """
+    if "validation_accuracy" not in row or best["step"] <= first_phase < row["step"]:
         return True
     rank = [(r["validation_accuracy"], -r["validation_cross_entropy"]) for r in (row, best)]
     return rank[0] > rank[1]

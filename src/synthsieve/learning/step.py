@@ -9,6 +9,7 @@ from torch import Tensor
 
 from synthsieve.config import ChainStart, Classify, Objective
 from synthsieve.learning import objectives
+from synthsieve.learning.implicit import implicit_cross_entropy
 from synthsieve.learning.learner import Learner, ramp_at
 from synthsieve.model.encoder import GradientShare, Posterior
 from synthsieve.sampling import langevin
@@ -17,22 +18,35 @@ LABELS_ONLY = GradientShare(label=1.0, style=0.0)
 
 
 @dataclass(frozen=True)
+class Weighted:
+    """Labelled examples that are not quite labelled ones: x (n, *shape), y int64 (n,), weights (n,) of mean about 1."""
+
+    x: Tensor
+    y: Tensor
+    weights: Tensor
+
+
+@dataclass(frozen=True)
 class Batch:
-    """Step 1, the mini-batch: labelled pairs, and unlabelled x.
+    """Step 1, the mini-batch: labelled pairs, unlabelled x, and what augmentation added.
 
     Attributes:
         labeled_x: (n, *shape).
         labeled_y: int64 (n,).
         unlabeled_x: (m, *shape); empty where there is no unlabelled data, or where only labels are learned.
+        synthetic: of the coreset that step 7 chose; None before it.
+        pseudo: unlabelled x with the label predicted; None without them.
     """
 
     labeled_x: Tensor
     labeled_y: Tensor
     unlabeled_x: Tensor
+    synthetic: Weighted | None = None
+    pseudo: Weighted | None = None
 
 
 def take_step(learner: Learner, batch: Batch) -> None:
-    """Steps 2 to 6 of Algorithm 1; the supervised twin takes step 6 alone."""
+    """Steps 2 to 6 and 8 of Algorithm 1; the supervised twin takes step 6 alone. Step 7 comes between some steps."""
     learner.model.train()
     if learner.settings.learning.objective is Objective.JOINT:
         x = _elbo_examples(learner, batch)
@@ -40,7 +54,7 @@ def take_step(learner: Learner, batch: Batch) -> None:
         z_prior = sample_prior(learner, z_posterior)  # step 2, whose chains start where step 3 ends
         learn_prior(learner, z_posterior, z_prior)  # step 4
         learn_inference_and_generator(learner, x, q, z_posterior)  # step 5
-    learn_labels(learner, batch)  # step 6
+    learn_labels(learner, batch)  # steps 6 and 8, one update: under Adam a second one would cancel its coefficient
     learner.step += 1
     learner.average()
 
@@ -82,25 +96,66 @@ def learn_inference_and_generator(learner: Learner, x: Tensor, q: Posterior, z_p
 
 
 def learn_labels(learner: Learner, batch: Batch) -> None:
-    """Step 6: the labelled pairs' cross-entropy down, for F and the encoder; beside it what unlabelled x can teach."""
+    """Step 6: the labelled pairs' cross-entropy down, for F and the encoder; beside it what unlabelled x can teach.
+
+    Step 8: the weighted cross-entropy of the coreset, and of pseudo-labels, times their coefficients, in the same loss.
+    """
     settings = learner.settings.learning
-    felt = LABELS_ONLY if settings.objective is Objective.JOINT else GradientShare()
-    q = learner.model.posterior(batch.labeled_x, felt)
-    z = q.mean if settings.train_on is Classify.MEAN else q.sample(generator=learner.generators["posterior"])
-    logits = learner.model.energy.class_logits(z)
-    cross_entropy = objectives.cross_entropy(logits, batch.labeled_y)
+    labeled = len(batch.labeled_x)
+    q, logits = _classify(learner, batch)
+    cross_entropy = objectives.cross_entropy(logits[:labeled], batch.labeled_y)
     terms = {"cross_entropy": cross_entropy}
     loss = settings.cross_entropy_weight * cross_entropy
     if settings.label_kl_weight:
         label_latents = learner.settings.model.label_latent_dim or learner.settings.model.latent_dim
-        kl = q.kl_to_reference()[:, :label_latents].sum(dim=1).mean()
+        kl = q.kl_to_reference()[:labeled, :label_latents].sum(dim=1).mean()
         terms["label_kl"] = kl
         loss = loss + settings.label_kl_weight * kl
     if settings.logit_penalty:
-        loss = loss + settings.logit_penalty * objectives.logit_size(logits)
+        loss = loss + settings.logit_penalty * objectives.logit_size(logits[:labeled])
     if settings.objective is Objective.JOINT and len(batch.unlabeled_x):
         loss = loss + _unlabeled_terms(learner, batch.unlabeled_x, terms)
+    loss = loss + _added_terms(learner, batch, logits[labeled:], terms)
+    implicit = learner.settings.implicit
+    if implicit.real_fraction < 1 and learner.step >= learner.settings.augment_from_step:
+        terms["implicit_cross_entropy"] = implicit_cross_entropy(
+            learner.model,
+            implicit.batch,
+            settings=implicit,
+            step_size=learner.settings.sampling.step_size,
+            train_on=settings.train_on,
+            share=LABELS_ONLY,
+            generator=learner.generators["implicit"],
+        )
+        loss = loss - (1 - implicit.real_fraction) * cross_entropy * settings.cross_entropy_weight
+        loss = loss + (1 - implicit.real_fraction) * terms["implicit_cross_entropy"]
     learner.update("labels", loss, **terms)
+
+
+def _classify(learner: Learner, batch: Batch) -> tuple[Posterior, Tensor]:
+    """q and F(z) of the labelled x, then of the synthetic, then of the pseudo-labelled, in one pass."""
+    settings = learner.settings.learning
+    felt = LABELS_ONLY if settings.objective is Objective.JOINT else GradientShare()
+    x = [batch.labeled_x, *(added.x for added in (batch.synthetic, batch.pseudo) if added is not None)]
+    q = learner.model.posterior(torch.cat(x), felt)
+    z = q.mean if settings.train_on is Classify.MEAN else q.sample(generator=learner.generators["posterior"])
+    return q, learner.model.energy.class_logits(z)
+
+
+def _added_terms(learner: Learner, batch: Batch, logits: Tensor, terms: dict[str, Tensor]) -> Tensor:
+    """Step 8: coefficient times weighted cross-entropy, summed over the kinds of additions; their logits in order."""
+    loss = torch.zeros(())
+    coefficients = {
+        "synthetic": learner.settings.augmentation.synthetic_loss_weight,
+        "pseudo": learner.settings.pseudo_labels.loss_weight,
+    }
+    for name, coefficient in coefficients.items():
+        added: Weighted | None = getattr(batch, name)
+        if added is not None:
+            mine, logits = logits[: len(added.y)], logits[len(added.y) :]
+            terms[f"{name}_cross_entropy"] = objectives.cross_entropy(mine, added.y, added.weights)
+            loss = loss + coefficient * terms[f"{name}_cross_entropy"]
+    return loss
 
 
 def _unlabeled_terms(learner: Learner, x: Tensor, terms: dict[str, Tensor]) -> Tensor:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-import torch
 from torch import Tensor, nn
 
 
@@ -31,8 +30,3 @@ class Generator(nn.Module):
         residual = (x - self(z)).flatten(1)
         constant = residual.shape[1] * math.log(self.observation_noise * math.sqrt(2 * math.pi))
         return -0.5 * residual.square().sum(dim=1) / self.observation_noise**2 - constant
-
-    def sample(self, z: Tensor, *, generator: torch.Generator) -> Tensor:
-        """A draw with its observation noise. x = g(z) + sigma noise. (n, latent_dim) -> (n, *shape)."""
-        mean = self(z)
-        return mean + self.observation_noise * torch.randn(mean.shape, generator=generator).to(mean)

@@ -56,11 +56,14 @@ class MLP(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """The outputs at x. (n, sizes[0]) -> (n, sizes[-1])."""
-        *hidden, last = self.linears()
-        for layer in hidden:
-            x = activate(self.activation, layer(x))
-        output: Tensor = last(x)
+        output: Tensor = self.layers[-1](self.last_hidden(x))
         return output
+
+    def last_hidden(self, x: Tensor) -> Tensor:
+        """What the last layer sees at x. (n, sizes[0]) -> (n, sizes[-2])."""
+        for layer in self.linears()[:-1]:
+            x = activate(self.activation, layer(x))
+        return x
 
 
 class InputGradient:

@@ -11,6 +11,7 @@ place, and is what the rest of the package calls.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -109,7 +110,8 @@ def run(
     start: Tensor,
     *,
     settings: LangevinSettings,
-    generator: torch.Generator,
+    generator: torch.Generator | None = None,
+    noise: Tensor | None = None,
     differentiable: bool = False,
     gradient_steps: int | None = None,
     diagnostics: bool = False,
@@ -127,6 +129,7 @@ def run(
         settings: how far, how fast and how hot.
         generator: draws the noise, on its own device; the noise is then moved to `start`'s. With a CPU generator the
             same noise meets the chains on every device. At T = 0 nothing is drawn.
+        noise: instead of a generator, the noise itself, (num_steps, n, d): each chain can then have a seed of its own.
         differentiable: let the gradient of the result flow back into `start` and into the log-density's parameters.
         gradient_steps: of a differentiable run, how many of the last steps the gradient passes through: all (None), the
             last k, or none (0). Unless it passes through all of them, it does not reach `start`.
@@ -138,15 +141,16 @@ def run(
     state = init(start)
     if gradient_steps is not None and not (differentiable and gradient_steps >= 0):
         raise ValueError(f"gradient_steps needs differentiable=True and 0 or more steps; got {gradient_steps}")
+    shaker = _shaker(start, settings, generator, noise)
     recorder = Recorder() if diagnostics else None
     if differentiable:
         through = settings.num_steps if gradient_steps is None else min(gradient_steps, settings.num_steps)
         quick = settings.num_steps - through
         if quick:
-            state = _run_in_place(state, log_density, settings, quick, generator, recorder)
-        state = _run_with_graph(state, log_density, settings, through, generator, recorder)
+            state = _run_in_place(state, log_density, settings, quick, shaker, recorder)
+        state = _run_with_graph(state, log_density, settings, through, shaker, recorder)
     else:
-        state = _run_in_place(state, log_density, settings, settings.num_steps, generator, recorder)
+        state = _run_in_place(state, log_density, settings, settings.num_steps, shaker, recorder)
     measured = recorder.finish(2 * settings.temperature * settings.step_size) if recorder else None
     return LangevinRun(z=state.position, diagnostics=measured)
 
@@ -156,27 +160,45 @@ def draw_noise(like: Tensor, *, generator: torch.Generator) -> Tensor:
     return torch.randn(like.shape, dtype=like.dtype, device=generator.device, generator=generator).to(like.device)
 
 
+Shaker = Callable[[int], Tensor]  # the number of a step -> its noise, (n, d), good until the next call
+
+
+def _shaker(
+    start: Tensor, settings: LangevinSettings, generator: torch.Generator | None, noise: Tensor | None
+) -> Shaker:
+    """The noise of each step: drawn from the generator as the steps come, or looked up."""
+    if (generator is None) == (noise is None):
+        raise ValueError("run needs exactly one of noise and generator")
+    if noise is not None:
+        expected = (settings.num_steps, *start.shape)
+        if tuple(noise.shape) != expected:
+            raise ValueError(f"noise must be (num_steps, n, d) = {expected}; got {tuple(noise.shape)}")
+        return noise.to(start).__getitem__
+    assert generator is not None
+    buffer = torch.empty(start.shape, dtype=start.dtype, device=generator.device)
+    return lambda step: buffer.normal_(generator=generator).to(start.device)
+
+
 @torch.no_grad()
 def _run_in_place(
     state: State,
     log_density: LogDensity,
     settings: LangevinSettings,
     num_steps: int,
-    generator: torch.Generator,
+    shaker: Shaker,
     recorder: Recorder | None,
 ) -> State:
     z = state.position.detach().clone(memory_format=torch.contiguous_format)
     ascend = ascent_of(log_density, z)
     noise_scale = math.sqrt(2 * settings.temperature * settings.step_size)
-    noise = torch.empty(z.shape, dtype=z.dtype, device=generator.device)
     sums = z.new_zeros(num_steps)
     if recorder and state.step == 0:
         recorder.start(log_density.value(z))
-    for total in sums.unbind():
+    for done, total in enumerate(sums.unbind()):
         before = z.clone() if recorder else z
         ascend(settings.step_size)
         if noise_scale:
-            z.add_(noise.normal_(generator=generator).to(z.device), alpha=noise_scale)
+            z.add_(shaker(state.step + done), alpha=noise_scale)
         torch.sum(z, dim=(0, 1), out=total)
         if recorder:
             recorder.moved(before, z, log_density.value(z))
@@ -190,7 +212,7 @@ def _run_with_graph(
     log_density: LogDensity,
     settings: LangevinSettings,
     num_steps: int,
-    generator: torch.Generator,
+    shaker: Shaker,
     recorder: Recorder | None,
 ) -> State:
     z = state.position
@@ -198,13 +220,13 @@ def _run_with_graph(
     sums = z.new_zeros(num_steps)
     if recorder and state.step == 0:
         recorder.start(log_density.value(z.detach()))
-    for total in sums.unbind():
+    for done, total in enumerate(sums.unbind()):
         before = z
         z = z if z.requires_grad else z.detach().requires_grad_()
         (gradient,) = torch.autograd.grad(log_density.value(z).sum(), z, create_graph=True)
         z = z + settings.step_size * gradient
         if noise_scale:
-            z = z + noise_scale * draw_noise(z, generator=generator)
+            z = z + noise_scale * shaker(state.step + done)
         torch.sum(z.detach(), dim=(0, 1), out=total)
         if recorder:
             recorder.moved(before, z, log_density.value(z.detach()))

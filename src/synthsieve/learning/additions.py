@@ -1,0 +1,180 @@
+"""What the steps after `augment_from_step` learn from beside the labelled pairs, and how it is chosen and kept on disk.
+
+OUT/pool-STEP.npz        the synthetic pool chosen at that step
+OUT/additions-STEP.npz   pseudo-labels and AdaCore's averages
+OUT/selections.jsonl     figures of every choice
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from synthsieve.augmentation import augment
+from synthsieve.config import Settings
+from synthsieve.data.dataset import Dataset
+from synthsieve.errors import CheckpointError
+from synthsieve.files import write_text, written_atomically
+from synthsieve.learning.learner import Learner
+from synthsieve.learning.pseudo_labels import PseudoLabels, choose_pseudo_labels
+from synthsieve.learning.run_folder import RunFolder
+from synthsieve.pool import SyntheticPool
+from synthsieve.progress import Progress, Silent
+from synthsieve.randomness import derive_seed
+from synthsieve.selection.curvature import CurvatureState
+
+Judge = Callable[[np.ndarray], np.ndarray]  # x as stored -> labels, by a classifier that training never sees
+Trial = Callable[["Additions"], float]  # additions -> accuracy on validation after a few steps with them
+
+
+@dataclass(frozen=True)
+class Additions:
+    """Synthetic samples and pseudo-labels, as chosen at one step.
+
+    Attributes:
+        step: when they were chosen.
+        pool: the synthetic pool; None without one.
+        pseudo: the pseudo-labels; None without them.
+        curvature: AdaCore's averages; None without AdaCore.
+        figures: what the choice showed, plain numbers for JSON.
+    """
+
+    step: int
+    pool: SyntheticPool | None
+    pseudo: PseudoLabels | None
+    curvature: CurvatureState | None
+    figures: dict[str, Any]
+
+
+def is_due(step: int, settings: Settings) -> bool:
+    """Whether additions are to be chosen before the step after `step`."""
+    wanted = settings.augmentation.synthetic_loss_weight or settings.pseudo_labels.loss_weight
+    since = step - settings.augment_from_step
+    return bool(wanted) and since >= 0 and since % settings.augmentation.reselect_every == 0
+
+
+def choose_additions(
+    learner: Learner,
+    run: RunFolder,
+    dataset: Dataset,
+    previous: Additions | None,
+    *,
+    trial: Trial | None = None,
+    judge: Judge | None = None,
+    progress: Progress | None = None,
+) -> Additions:
+    """Step 7 of Algorithm 1, with the averaged weights: a pool, pseudo-labels, or both.
+
+    `judge` and the labels that learning may not see are used for the figures alone.
+    """
+    settings, step = run.settings, learner.step
+    pseudo = None
+    figures: dict[str, Any] = {"step": step}
+    if settings.pseudo_labels.loss_weight and len(run.split.unlabeled):
+        pseudo = choose_pseudo_labels(
+            learner.averaged, run.encoding, dataset.train.x, run.split.unlabeled, settings=settings.pseudo_labels
+        )
+        figures |= pseudo.figures(dataset.train.y, len(run.split.classes))
+    chosen = Additions(step, None, pseudo, None, figures)
+    if not settings.augmentation.synthetic_loss_weight:
+        return chosen
+    before = None if previous is None else previous.pool
+    done = augment(
+        learner.averaged,
+        run.encoding,
+        settings=settings.augmentation,
+        sampling=settings.sampling,
+        seed=derive_seed(settings.seed, f"augmentation/{step}"),
+        latents_of=None if settings.augmentation.fresh_pool else before,
+        curvature_state=None if previous is None else previous.curvature,
+        try_pool=None if trial is None else lambda pool: trial(replace(chosen, pool=pool)),
+        progress=progress or Silent(),
+    )
+    figures |= done.figures
+    if judge is not None:
+        figures["purity"] = float((judge(done.pool.x) == done.pool.y[done.pool.selected]).mean())
+    return Additions(step, done.pool, pseudo, done.curvature_state, figures)
+
+
+def write(additions: Additions, folder: Path) -> None:
+    """Store them, and their figures as a line of `selections.jsonl`."""
+    if additions.pool is not None:
+        additions.pool.write(_pool_path(folder, additions.step))
+    arrays: dict[str, np.ndarray] = {}
+    if additions.pseudo is not None:
+        arrays |= {f"pseudo/{name}": np.asarray(value) for name, value in vars(additions.pseudo).items()}
+    if additions.curvature is not None:
+        arrays |= {
+            f"curvature/{name}": np.asarray(value)
+            for name, value in vars(additions.curvature).items()
+            if value is not None
+        }
+    with written_atomically(_path(folder, additions.step)) as partial, partial.open("wb") as file:
+        np.savez(file, has_pool=np.asarray(additions.pool is not None), **arrays)  # type: ignore[arg-type]
+    earlier = [figures for figures in read_figures(folder) if figures["step"] < additions.step]
+    lines = [json.dumps(figures, allow_nan=False) for figures in (*earlier, additions.figures)]
+    write_text(folder / "selections.jsonl", "".join(f"{line}\n" for line in lines))
+
+
+def read(folder: Path, step: int) -> Additions:
+    """The additions chosen at `step`."""
+    path = _path(folder, step)
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            has_pool = bool(stored["has_pool"])
+            parts: dict[str, dict[str, Any]] = {"pseudo": {}, "curvature": {}}
+            for name in stored.files:
+                part, _, field = name.partition("/")
+                if field:
+                    value = stored[name]
+                    parts[part][field] = value.item() if value.ndim == 0 else value
+        pseudo = PseudoLabels(**parts["pseudo"]) if parts["pseudo"] else None
+        curvature = CurvatureState(**parts["curvature"]) if parts["curvature"] else None
+        figures = next(figures for figures in read_figures(folder) if figures["step"] == step)
+    except (OSError, ValueError, KeyError, TypeError, EOFError, StopIteration) as error:
+        raise CheckpointError(f"{path} cannot be used ({error!r}): fit again in another folder") from None
+    pool = SyntheticPool.read(_pool_path(folder, step)) if has_pool else None
+    return Additions(step, pool, pseudo, curvature, figures)
+
+
+def read_figures(folder: Path) -> list[dict[str, Any]]:
+    """The figures of each choice so far, in order; none where nothing was chosen."""
+    path = folder / "selections.jsonl"
+    if not path.is_file():
+        return []
+    try:
+        return [dict(json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
+    except (ValueError, TypeError) as error:
+        raise CheckpointError(f"{path} is damaged ({error}): fit again in another folder") from None
+
+
+def remove_older(folder: Path, step: int) -> None:
+    """Remove what was chosen before `step`: no checkpoint refers to it any more."""
+    for path in (*folder.glob("pool-*.npz"), *folder.glob("additions-*.npz")):
+        if path.stem.rpartition("-")[2].isdecimal() and int(path.stem.rpartition("-")[2]) < step:
+            path.unlink(missing_ok=True)
+
+
+def branched_off(learner: Learner) -> Learner:
+    """A copy to try something on: same weights and optimisers, streams of its own, the original untouched."""
+    fresh = Learner.create(learner.settings, learner.model.shape, learner.model.num_classes, data=learner.data)
+    fresh.model.load_state_dict(learner.model.state_dict())
+    fresh.averaged.load_state_dict(learner.averaged.state_dict())
+    for name, optimiser in learner.optimisers.items():
+        fresh.optimisers[name].load_state_dict(copy.deepcopy(optimiser.state_dict()))
+    fresh.step = learner.step
+    return fresh
+
+
+def _path(folder: Path, step: int) -> Path:
+    return folder / f"additions-{step:07d}.npz"
+
+
+def _pool_path(folder: Path, step: int) -> Path:
+    return folder / f"pool-{step:07d}.npz"
