@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from synthsieve.config import load_settings
 from synthsieve.errors import CheckpointError, ConfigError, NonFiniteLossError
 from synthsieve.learning import checkpoint
 from synthsieve.learning import step as steps
