@@ -50,10 +50,11 @@ def test_any_sample_comes_again_bit_for_bit_from_its_own_seed():
         assert np.array_equal(x[0], drawn.x[row])
 
 
-def test_chains_have_seeds_of_their_own_wherever_a_draw_is_cut():
-    whole = drawing.chain_seeds(3, 30)
-    assert len(set(whole.tolist())) == 30
-    assert np.array_equal(whole[10:], drawing.chain_seeds(3, 20, first=10))
+def test_the_chains_of_a_small_pool_are_among_those_of_a_larger_one():
+    small, large = np.repeat([0, 1, 2], 4), np.repeat([0, 1, 2], 9)
+    seeds = drawing.chain_seeds(3, large)
+    assert len(set(seeds.tolist())) == 27
+    assert np.array_equal(drawing.chain_seeds(3, small).reshape(3, 4), seeds.reshape(3, 9)[:, :4])
 
 
 def test_draws_of_a_class_follow_the_explicit_sampler_s_law():
@@ -63,7 +64,7 @@ def test_draws_of_a_class_follow_the_explicit_sampler_s_law():
     explicit = drawing.langevin.run(
         prior.conditional(y), prior.reference_sample(4000, generator=generator), settings=CHAINS, generator=generator
     ).z
-    z = torch.from_numpy(drawing.draw_latents(model(), y.numpy(), drawing.chain_seeds(0, 4000), chains=CHAINS))
+    z = torch.from_numpy(drawing.draw_latents(model(), y.numpy(), drawing.chain_seeds(0, y.numpy()), chains=CHAINS))
     error = (explicit.var(dim=0) / 2000).sqrt()  # of a difference of two means of 4,000
     assert ((z.mean(dim=0) - explicit.mean(dim=0)).abs() < 4 * error).all()
     assert torch.allclose(z.var(dim=0), explicit.var(dim=0), rtol=4 * (2 * 2 / 4000) ** 0.5)

@@ -176,7 +176,7 @@ def _draw(
     if latents_of is None:
         per_class = max(1, settings.pool_size // model.num_classes)
         y = np.arange(model.num_classes).repeat(per_class)
-        seeds = drawing.chain_seeds(derive_seed(seed, "pool"), len(y))
+        seeds = drawing.chain_seeds(derive_seed(seed, "pool"), y)
     else:
         y, seeds = latents_of.y, latents_of.chain_seed
     keep_features = settings.gradients is GradientSource.LAST_LAYER and settings.coreset is not Coreset.NONE
@@ -225,8 +225,8 @@ def _filter(
         entropy,
         y,
         ceiling=ceiling,
-        keep_fraction=settings.keep_fraction,
-        per_class=settings.keep_fraction is not None,
+        keep_fraction=settings.keep_fraction if ceiling is None else None,
+        per_class=ceiling is None and settings.keep_fraction is not None,
         predicted=predicted if settings.require_asked_class else None,
     )
 

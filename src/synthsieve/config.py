@@ -209,11 +209,12 @@ class LearningSettings(_Section):
 class AugmentationSettings(_Section):
     """Algorithm 1, steps 7 and 8: a pool is drawn, filtered and selected from, and learned from beside the labels."""
 
-    steps: int = Field(0, ge=0, description="steps after learning.steps")
+    steps: int = Field(0, ge=0, description="steps after learning.steps; 0 = no second phase")
     learning_rate: float = Field(0.5, gt=0, description="factor on the rates of those steps; then down a cosine")
     ema_decay: float = Field(0.99, ge=0, lt=1, description="of the averaged weights in those steps")
-    augment_from_step: int | None = Field(None, ge=0, description="first step with synthetic data; none=learning.steps")
-    synthetic_loss_weight: float = Field(0.0, ge=0, description="of the synthetic cross-entropy; 0 = no pool")
+    augment_from_step: int | None = Field(None, ge=0, description="first step with additions; none = learning.steps")
+    enabled: bool = Field(True, description="learn from a synthetic pool")
+    synthetic_loss_weight: float = Field(0.3, ge=0, description="coefficient of the synthetic cross-entropy")
     batch_synthetic: int = Field(100, ge=1, le=1_000_000)
     pool_size: int = Field(10000, ge=1, le=100_000_000, description="samples drawn, before the filter")
     temperature: float = Field(1.0, ge=0, description="of the drawing chains")
@@ -221,18 +222,18 @@ class AugmentationSettings(_Section):
     entropy_at: EntropyAt = EntropyAt.X
     entropy_ceiling: float | Ceiling | None = Field(None, description="in nats, or auto = searched on validation")
     trial_steps: int = Field(100, ge=1, description="steps of each trial of that search")
-    keep_fraction: float | None = Field(None, gt=0, le=1, description="of each class, the lowest entropies")
+    keep_fraction: float | None = Field(
+        0.3, gt=0, le=1, description="of each class, the lowest entropies; used where there is no ceiling"
+    )
     require_asked_class: bool = Field(True, description="reject samples that the classifier gives another class")
-    coreset: Coreset = Coreset.NONE
+    coreset: Coreset = Coreset.CRAIG
     coreset_fraction: float = Field(0.1, gt=0, le=1)
     gradients: GradientSource = GradientSource.REENCODED
     reselect_every: int = Field(10000, ge=1, description="steps from one choice to the next")
     fresh_pool: bool = Field(True, description="draw again at each choice; false: judge the first pool's z anew")
 
     @model_validator(mode="after")
-    def _one_filter(self) -> AugmentationSettings:
-        if self.entropy_ceiling is not None and self.keep_fraction is not None:
-            raise ValueError("entropy_ceiling and keep_fraction exclude each other: leave one out")
+    def _above_zero(self) -> AugmentationSettings:
         if isinstance(self.entropy_ceiling, float) and self.entropy_ceiling <= 0:
             raise ValueError(f"entropy_ceiling={self.entropy_ceiling} must be above 0 nats: try 1e-6")
         return self
@@ -241,7 +242,8 @@ class AugmentationSettings(_Section):
 class PseudoLabelSettings(_Section):
     """Unlabelled x whose prediction is sure join the labelled ones, under a ceiling of their own."""
 
-    loss_weight: float = Field(0.0, ge=0, description="of their cross-entropy; 0 = none")
+    enabled: bool = True
+    loss_weight: float = Field(0.3, ge=0, description="coefficient of their cross-entropy")
     batch: int = Field(100, ge=1, le=1_000_000)
     entropy_ceiling: float | None = Field(None, gt=0, description="in nats; none = keep_fraction decides")
     keep_fraction: float = Field(0.3, gt=0, le=1, description="of each predicted class, the lowest entropies")
@@ -250,13 +252,26 @@ class PseudoLabelSettings(_Section):
 class ImplicitSettings(_Section):
     """Section 2.5: y -> z -> x -> z -> F as one differentiable chain."""
 
-    real_fraction: float = Field(1.0, ge=0, le=1, description="lambda: the real labels' share; 1 = none of this")
+    enabled: bool = False
+    real_fraction: float = Field(0.8, ge=0, le=1, description="lambda: the real labels' share of the cross-entropy")
     batch: int = Field(100, ge=1, le=1_000_000)
     num_steps: int = Field(20, ge=0)
     temperature: float = Field(1.0, ge=0)
     gradient: GradientThrough = GradientThrough.NONE
     gradient_steps: int = Field(5, ge=0, description="how many steps `last` means")
     freeze_generator: bool = Field(True, description="the generator gets no gradient from this term")
+
+
+class ProofSettings(_Section):
+    """What `run` and `reproduce` compare."""
+
+    pool_sizes: tuple[int, ...] = Field((10000,), min_length=1, description="L of the table, ascending")
+
+    @model_validator(mode="after")
+    def _ascending(self) -> ProofSettings:
+        if min(self.pool_sizes) < 1 or list(self.pool_sizes) != sorted(set(self.pool_sizes)):
+            raise ValueError(f"pool_sizes={list(self.pool_sizes)} must be positive and ascending")
+        return self
 
 
 class Settings(_Section):
@@ -270,6 +285,7 @@ class Settings(_Section):
     augmentation: AugmentationSettings = AugmentationSettings()
     pseudo_labels: PseudoLabelSettings = PseudoLabelSettings()
     implicit: ImplicitSettings = ImplicitSettings()
+    proof: ProofSettings = ProofSettings()
 
     @property
     def total_steps(self) -> int:
@@ -282,10 +298,15 @@ class Settings(_Section):
         given = self.augmentation.augment_from_step
         return self.learning.steps if given is None else given
 
+    def with_second_phase(self) -> Settings:
+        """The same with a second phase half as long as the first, where the settings name none."""
+        steps = max(1, self.learning.steps // 2)
+        return self.model_copy(update={"augmentation": self.augmentation.model_copy(update={"steps": steps})})
+
     def first_phase(self) -> Settings:
         """The same run without its second phase."""
-        plain = {"augmentation": AugmentationSettings(), "pseudo_labels": PseudoLabelSettings()}
-        return self.model_copy(update={**plain, "implicit": ImplicitSettings()})
+        later = ("augmentation", "pseudo_labels", "implicit", "proof")
+        return self.model_copy(update={name: Settings.model_fields[name].default for name in later})
 
 
 def preset_names() -> list[str]:

@@ -70,7 +70,7 @@ def draw_samples(
     """`per_class` samples of every class."""
     progress = progress or Silent()
     y = np.arange(model.num_classes).repeat(per_class)
-    seeds = chain_seeds(seed, len(y))
+    seeds = chain_seeds(seed, y)
     x, z = [], []
     with closing(progress):
         for rows in blocks(len(y)):
@@ -81,9 +81,16 @@ def draw_samples(
     return Drawn(np.concatenate(x), y, np.concatenate(z), seeds)
 
 
-def chain_seeds(seed: int, count: int, first: int = 0) -> np.ndarray:
-    """The seeds of `count` chains from number `first` on: int64 (count,)."""
-    return np.array([derive_seed(seed, f"chain/{number}") for number in range(first, first + count)], dtype=np.int64)
+def chain_seeds(seed: int, y: np.ndarray) -> np.ndarray:
+    """A seed for each chain, from its class and its number within the class: int64 (n,) for y (n,).
+
+    So the chains of a small pool are among those of a larger one.
+    """
+    seeds = np.empty(len(y), dtype=np.int64)
+    for label in np.unique(y):
+        rows = np.flatnonzero(y == label)
+        seeds[rows] = [derive_seed(seed, f"chain/{label}/{number}") for number in range(len(rows))]
+    return seeds
 
 
 @torch.no_grad()

@@ -10,6 +10,8 @@ from synthsieve import __version__
 from synthsieve.cli.doctor import doctor
 from synthsieve.cli.evaluate import evaluate
 from synthsieve.cli.fit import fit
+from synthsieve.cli.reproduce import reproduce
+from synthsieve.cli.run import run
 from synthsieve.cli.sample import sample
 from synthsieve.cli.select import select
 from synthsieve.errors import SynthsieveError
@@ -37,7 +39,7 @@ def _root(
     pass
 
 
-for verb in (fit, sample, evaluate, select, doctor):
+for verb in (run, fit, sample, evaluate, select, reproduce, doctor):
     app.command()(verb)
 
 

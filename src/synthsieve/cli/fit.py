@@ -25,6 +25,9 @@ def fit(
     set_: options.Set = None,
     seed: options.Seed = None,
     supervised: Annotated[bool, typer.Option("--supervised", help="The twin: the same labels alone.")] = False,
+    augment: Annotated[
+        bool, typer.Option("--augment", help="Also the steps after learning.steps, with synthetic data.")
+    ] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the last checkpoint in OUT.")] = False,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Also write TensorBoard event files.")] = False,
     threads: options.Threads = None,
@@ -48,6 +51,8 @@ def fit(
     if supervised:
         asked["learning"] = {"objective": "supervised"}
     settings = load_settings(config or default_preset(source), set_ or (), asked)
+    if not augment:
+        settings = settings.first_phase()
     if tensorboard:
         require_tensorboard()
     origin = Origin.of(source, label, data_dir)

@@ -75,12 +75,17 @@ def score_part(
     model: GenerativeClassifier, encoding: Encoding, dataset: Dataset, split: Split, part: str
 ) -> Scores | None:
     """The model's figures on the split's `test` or `validation` rows; None where there are none."""
+    x, y = part_of(dataset, split, part)
+    return score_classifier(model, encoding, x, y) if len(y) else None
+
+
+def part_of(dataset: Dataset, split: Split, part: str) -> tuple[np.ndarray, np.ndarray]:
+    """x (n, *shape), as stored, and y (n,) of the split's `test` or `validation` rows."""
     rows = split.test if part == "test" else split.validation
     own = part == "test" and split.test_is_own and dataset.test is not None
     examples = dataset.test if own else dataset.train
-    if not len(rows) or examples is None:
-        return None
-    return score_classifier(model, encoding, examples.x[rows], examples.y[rows])
+    assert examples is not None
+    return examples.x[rows], examples.y[rows]
 
 
 def score_probabilities(p: np.ndarray, y: np.ndarray) -> Scores:

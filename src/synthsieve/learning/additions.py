@@ -54,9 +54,9 @@ class Additions:
 
 def is_due(step: int, settings: Settings) -> bool:
     """Whether additions are to be chosen before the step after `step`."""
-    wanted = settings.augmentation.synthetic_loss_weight or settings.pseudo_labels.loss_weight
+    wanted = settings.augmentation.enabled or settings.pseudo_labels.enabled
     since = step - settings.augment_from_step
-    return bool(wanted) and since >= 0 and since % settings.augmentation.reselect_every == 0
+    return wanted and since >= 0 and since % settings.augmentation.reselect_every == 0
 
 
 def choose_additions(
@@ -76,13 +76,13 @@ def choose_additions(
     settings, step = run.settings, learner.step
     pseudo = None
     figures: dict[str, Any] = {"step": step}
-    if settings.pseudo_labels.loss_weight and len(run.split.unlabeled):
+    if settings.pseudo_labels.enabled and len(run.split.unlabeled):
         pseudo = choose_pseudo_labels(
             learner.averaged, run.encoding, dataset.train.x, run.split.unlabeled, settings=settings.pseudo_labels
         )
         figures |= pseudo.figures(dataset.train.y, len(run.split.classes))
     chosen = Additions(step, None, pseudo, None, figures)
-    if not settings.augmentation.synthetic_loss_weight:
+    if not settings.augmentation.enabled:
         return chosen
     before = None if previous is None else previous.pool
     done = augment(
@@ -141,6 +141,14 @@ def read(folder: Path, step: int) -> Additions:
         raise CheckpointError(f"{path} cannot be used ({error!r}): fit again in another folder") from None
     pool = SyntheticPool.read(_pool_path(folder, step)) if has_pool else None
     return Additions(step, pool, pseudo, curvature, figures)
+
+
+def latest(folder: Path) -> Additions:
+    """The last additions that a run chose."""
+    figures = read_figures(folder)
+    if not figures:
+        raise CheckpointError(f"{folder} has chosen no synthetic samples or pseudo-labels: it has no pool to show")
+    return read(folder, figures[-1]["step"])
 
 
 def read_figures(folder: Path) -> list[dict[str, Any]]:

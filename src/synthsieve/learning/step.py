@@ -117,7 +117,7 @@ def learn_labels(learner: Learner, batch: Batch) -> None:
         loss = loss + _unlabeled_terms(learner, batch.unlabeled_x, terms)
     loss = loss + _added_terms(learner, batch, logits[labeled:], terms)
     implicit = learner.settings.implicit
-    if implicit.real_fraction < 1 and learner.step >= learner.settings.augment_from_step:
+    if implicit.enabled and learner.step >= learner.settings.augment_from_step:
         terms["implicit_cross_entropy"] = implicit_cross_entropy(
             learner.model,
             implicit.batch,

@@ -1,0 +1,88 @@
+"""`synthsieve run SOURCE -o OUT`: split, fit, augment, prove, export."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from synthsieve.cli import options
+from synthsieve.cli.options import finish, say
+
+
+def run(
+    source: options.Source,
+    out: options.Out,
+    labels: Annotated[int | None, typer.Option(min=1, help="Labelled examples, balanced over classes.")] = None,
+    label: options.Label = None,
+    data_dir: options.DataDir = None,
+    config: options.Config = None,
+    set_: options.Set = None,
+    seed: options.Seed = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Repeat with this many seeds, for an honest interval.")] = 1,
+    workers: options.Workers = None,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+    debug: options.Debug = False,
+) -> None:
+    """Everything: learn, draw, filter, select, learn on, prove on held-out labels, and keep what helped.
+
+    The same command goes on where an earlier one stopped. OUT/model is the arm that validation prefers, or the model of
+    real data alone where none is better; OUT/synthetic.npz are the samples it learned from.
+    """
+    from synthsieve.cli.fit import default_preset
+    from synthsieve.config import load_settings
+    from synthsieve.experiments.arms import BASELINE, cells
+    from synthsieve.experiments.jobs import default_workers
+    from synthsieve.experiments.outcome import carry_out, keep_model, keep_synthetic
+    from synthsieve.experiments.table import Experiment
+    from synthsieve.learning.run_folder import Origin
+    from synthsieve.progress import for_stream
+
+    asked: dict[str, Any] = {} if labels is None else {"data": {"labels": labels}}
+    if seed is not None:
+        asked["seed"] = seed
+    settings = load_settings(config or default_preset(source), set_ or (), asked)
+    if not settings.augmentation.steps:
+        settings = settings.with_second_phase()
+    origin = Origin.of(source, label, data_dir)
+    dataset = origin.load(for_stream("data", quiet=quiet))
+    for note in dataset.notes:
+        say(note, as_json=as_json)
+    experiment = Experiment(
+        out,
+        origin,
+        settings,
+        tuple(range(settings.seed, settings.seed + seeds)),
+        tuple(cells(settings.proof.pool_sizes)),
+    )
+    outcome = carry_out(
+        experiment,
+        dataset,
+        workers=workers or default_workers(),
+        progress=for_stream("run", quiet=quiet),
+        looking=for_stream("look", quiet=quiet),
+    )
+    name = BASELINE.name if outcome.choice is None else outcome.choice.arm
+    chosen = next(cell for cell in experiment.cells if cell.name == name)
+    model, synthetic = keep_model(experiment, chosen), keep_synthetic(experiment, chosen)
+    lines = ["", outcome.proof.table()]
+    if outcome.choice is None:
+        lines.append(f"{BASELINE.name} is kept: there are no validation rows to choose an arm on")
+    else:
+        lines.append(outcome.choice.in_words())
+    lines.append(f"its model: {model}")
+    if synthetic is not None:
+        lines.append(f"the samples it learned from, with weights: {synthetic}")
+    lines += [f"table: {out / 'table.md'}", "pictures:", *(f"  {path}" for path in outcome.figures)]
+    report = {
+        "out": str(out),
+        "chosen": name,
+        "model": str(model),
+        "synthetic": None if synthetic is None else str(synthetic),
+        "proof": outcome.proof.as_dict(),
+        "choice": None if outcome.choice is None else outcome.choice.as_dict(),
+        "table": str(out / "table.json"),
+        "figures": [str(path) for path in outcome.figures],
+    }
+    finish(report, lines, as_json=as_json)

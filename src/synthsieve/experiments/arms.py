@@ -1,0 +1,92 @@
+"""The arms of the proof: ways to go on from one and the same first phase."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from synthsieve.config import Coreset, Settings
+
+NO_FILTER: dict[str, Any] = {"entropy_ceiling": None, "keep_fraction": None, "require_asked_class": False}
+
+
+class Arm(StrEnum):
+    """What the second phase learns from beside the labelled and unlabelled examples."""
+
+    REAL_ONLY = "real only"
+    ALL = "all synthetic"
+    RANDOM = "random tenth"
+    ENTROPY = "entropy"
+    ENTROPY_RANDOM = "entropy + random tenth"
+    CRAIG = "entropy + CRAIG"
+    ADACORE = "entropy + AdaCore"
+    PSEUDO = "pseudo-labels"
+    CRAIG_PSEUDO = "entropy + CRAIG + PL"
+    IMPLICIT = "implicit"
+
+
+# Which arms draw a pool, and how they treat it.
+POOLED: dict[Arm, dict[str, Any]] = {
+    Arm.ALL: {**NO_FILTER, "coreset": Coreset.NONE},
+    Arm.RANDOM: {**NO_FILTER, "coreset": Coreset.RANDOM},
+    Arm.ENTROPY: {"coreset": Coreset.NONE},
+    Arm.ENTROPY_RANDOM: {"coreset": Coreset.RANDOM},
+    Arm.CRAIG: {"coreset": Coreset.CRAIG},
+    Arm.ADACORE: {"coreset": Coreset.ADACORE},
+    Arm.CRAIG_PSEUDO: {"coreset": Coreset.CRAIG},
+}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell of the table: an arm at a pool size; 0 for arms without a pool."""
+
+    arm: Arm
+    pool_size: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.arm}, L={self.pool_size:,}" if self.pool_size else str(self.arm)
+
+    @property
+    def slug(self) -> str:
+        """The name of its folder."""
+        words = str(self.arm).replace(" + ", "-").replace(" ", "-").lower()
+        return f"{words}-{self.pool_size}" if self.pool_size else words
+
+
+BASELINE = Cell(Arm.REAL_ONLY, 0)
+
+
+def cells(pool_sizes: tuple[int, ...]) -> list[Cell]:
+    """The paper's table for these L, with the arms it lacks: filters alone at the small L, CRAIG at every one."""
+    small, main = pool_sizes[0], pool_sizes[min(1, len(pool_sizes) - 1)]
+    sizes = {
+        Arm.REAL_ONLY: [0],
+        Arm.ALL: [small],
+        Arm.RANDOM: [small],
+        Arm.ENTROPY: sorted({small, main}),
+        Arm.ENTROPY_RANDOM: [main],
+        Arm.CRAIG: list(pool_sizes),
+        Arm.ADACORE: [main],
+        Arm.PSEUDO: [0],
+        Arm.CRAIG_PSEUDO: [main],
+        Arm.IMPLICIT: [0],
+    }
+    return [Cell(arm, size) for arm in Arm for size in sizes[arm]]
+
+
+def settings_of(cell: Cell, settings: Settings) -> Settings:
+    """The settings of one arm: those of all arms, with its own additions switched on and the others off."""
+    augmentation = {"enabled": cell.arm in POOLED, **POOLED.get(cell.arm, {})}
+    if cell.pool_size:
+        augmentation["pool_size"] = cell.pool_size
+    pseudo = {"enabled": cell.arm in (Arm.PSEUDO, Arm.CRAIG_PSEUDO)}
+    return settings.model_copy(
+        update={
+            "augmentation": settings.augmentation.model_copy(update=augmentation),
+            "pseudo_labels": settings.pseudo_labels.model_copy(update=pseudo),
+            "implicit": settings.implicit.model_copy(update={"enabled": cell.arm is Arm.IMPLICIT}),
+        }
+    )

@@ -1,0 +1,152 @@
+"""From an experiment to what the user reads: the proof, the choice, the pool's quality, the figures, the model kept."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from synthsieve.data.dataset import Dataset
+from synthsieve.evaluation.proof import Choice, Proof
+from synthsieve.evaluation.quality import pool_quality
+from synthsieve.evaluation.temperature import TemperatureRow, temperature_curve
+from synthsieve.experiments.arms import Arm, Cell
+from synthsieve.experiments.jobs import judge_of, run_jobs
+from synthsieve.experiments.rendering import as_markdown, write_figures
+from synthsieve.experiments.table import Experiment
+from synthsieve.files import write_json, write_text, written_atomically
+from synthsieve.learning import additions
+from synthsieve.learning.run_folder import RunFolder
+from synthsieve.pool import SyntheticPool
+from synthsieve.progress import Progress, Silent
+from synthsieve.sampling.langevin import LangevinSettings
+
+TEMPERATURES = (0.0, 0.1, 0.2, 0.35, 0.5, 0.7, 1.0, 1.3)
+CURVE_PER_CLASS = 100
+MODEL_FILES = ("split.json", "history.csv", "history.jsonl", "best.safetensors", "run.json")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What an experiment came to.
+
+    Attributes:
+        proof: every arm against real data alone, on test.
+        choice: the arm that validation prefers; None without validation rows.
+        report: all figures, as in table.json.
+        figures: pictures written.
+    """
+
+    proof: Proof
+    choice: Choice | None
+    report: dict[str, Any]
+    figures: list[Path]
+
+
+def carry_out(
+    experiment: Experiment,
+    dataset: Dataset,
+    *,
+    workers: int,
+    beside_paper: bool = False,
+    progress: Progress | None = None,
+    looking: Progress | None = None,
+) -> Outcome:
+    """Run what is not yet run, then write table.json, table.md and the figures."""
+    run_jobs(experiment.jobs(dataset), experiment.origin, workers=workers, progress=progress)
+    proof = experiment.proof()
+    first = RunFolder.open(experiment.first_phase(experiment.seeds[0]))
+    choice = experiment.choice() if len(first.split.validation) else None
+    looking = looking or Silent()
+    with closing(looking):
+        shown = _shown(experiment)
+        looking.update(0, 3, "measuring the pool")
+        chosen = additions.latest(experiment.folder(shown, experiment.seeds[0])).pool
+        assert chosen is not None
+        survivors = chosen.survivors
+        x = _decoded(first, chosen, survivors)
+        quality = pool_quality(
+            first.model(), first.encoding, dataset, first.split, x=x, y=chosen.y[survivors], seed=first.settings.seed
+        )
+        looking.update(1, 3, "drawing at several temperatures")
+        curve = _curve(experiment, first)
+        looking.update(2, 3, "drawing the figures")
+        figures = write_figures(experiment.out / "figures", first, chosen, curve, label=min(3, int(chosen.y.max())))
+        looking.update(3, 3)
+    report = {
+        "source_name": dataset.name,
+        **experiment.report(proof, choice),
+        "quality": {"of": shown.name, **quality},
+        "temperature": [vars(row) for row in curve],
+    }
+    write_json(experiment.out / "table.json", report)
+    text = as_markdown(report, proof, experiment.cells, beside_paper=beside_paper)
+    write_text(experiment.out / "table.md", text)
+    return Outcome(proof, choice, report, figures)
+
+
+def keep_model(experiment: Experiment, cell: Cell) -> Path:
+    """The chosen arm's model, as a run of its own that `sample` and `evaluate` take: OUT/model."""
+    source, target = experiment.folder(cell, experiment.seeds[0]), experiment.out / "model"
+    (target / "run.json").unlink(missing_ok=True)  # a folder half written is no run
+    for name in MODEL_FILES:
+        with written_atomically(target / name) as partial:
+            partial.write_bytes((source / name).read_bytes())
+    return target
+
+
+def keep_synthetic(experiment: Experiment, cell: Cell) -> Path | None:
+    """The samples the chosen arm learned from, with weights and provenance: OUT/synthetic.npz; None without a pool."""
+    path = experiment.out / "synthetic.npz"
+    pool = additions.latest(experiment.folder(cell, experiment.seeds[0])).pool if cell.pool_size else None
+    if pool is None:
+        path.unlink(missing_ok=True)
+        return None
+    rows = pool.selected
+    classes = RunFolder.open(experiment.folder(cell, experiment.seeds[0])).split.classes
+    columns = {name: getattr(pool, name)[rows] for name in ("y", "weight", "entropy", "rank", "chain_seed")}
+    with written_atomically(path) as partial, partial.open("wb") as file:
+        np.savez_compressed(
+            file,
+            x=pool.x,
+            classes=np.asarray(classes),
+            latent=pool.z[rows],
+            model_hash=np.asarray(pool.origin["model_hash"]),
+            **columns,
+        )
+    return path
+
+
+def _shown(experiment: Experiment) -> Cell:
+    """The arm whose pool is looked at: entropy + CRAIG at its largest L, or any with a pool."""
+    pooled = [cell for cell in experiment.cells if cell.pool_size]
+    return max(pooled, key=lambda cell: (cell.arm is Arm.CRAIG, cell.pool_size))
+
+
+def _decoded(run: RunFolder, pool: SyntheticPool, rows: np.ndarray) -> np.ndarray:
+    from synthsieve import drawing
+
+    return drawing.decode(run.model(), run.encoding, pool.z[rows])
+
+
+def _curve(experiment: Experiment, run: RunFolder) -> list[TemperatureRow]:
+    judge = judge_of(experiment.judge) if RunFolder.exists(experiment.judge) else None
+
+    def judged(x: torch.Tensor) -> np.ndarray:
+        assert judge is not None
+        labels: np.ndarray = judge(run.encoding.decode(x.numpy()))
+        return labels
+
+    sampling = run.settings.sampling
+    return temperature_curve(
+        run.model(),
+        TEMPERATURES,
+        per_class=CURVE_PER_CLASS,
+        chains=LangevinSettings(sampling.num_steps, sampling.step_size),
+        judge=None if judge is None else judged,
+        seed=run.settings.seed,
+    )

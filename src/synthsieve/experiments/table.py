@@ -1,0 +1,162 @@
+"""A table of arms: every seed's first phase once, every arm branched off it, and the proof made of what they got right.
+
+OUT/judge/                 a classifier of all labels, for the purity of pools alone
+OUT/seed-S/first-phase/    a run; OUT/seed-S/ARM/ those that branch off it
+OUT/table.json, table.md   what came out
+OUT/figures/               samples of each class, one class by entropy, the temperature curve
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from synthsieve.config import Objective, Settings
+from synthsieve.data.dataset import UNLABELED, Dataset
+from synthsieve.evaluation.proof import Choice, Proof, choose, prove
+from synthsieve.experiments.arms import BASELINE, Cell, settings_of
+from synthsieve.experiments.jobs import Job, right
+from synthsieve.learning.additions import read_figures
+from synthsieve.learning.history import read
+from synthsieve.learning.run_folder import Origin, RunFolder, versions
+from synthsieve.randomness import numpy_stream
+
+JUDGE_STEPS = 2500
+# Purity needs a judge who knows more than the model does.
+JUDGE_NEEDS = 2
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What is compared, on what, and where.
+
+    Attributes:
+        out: the folder.
+        origin: where the data come from.
+        settings: of every arm; the seed in it is not used.
+        seeds: each with its own split, weights and batches.
+        cells: the arms, with their pool sizes; the baseline among them.
+    """
+
+    out: Path
+    origin: Origin
+    settings: Settings
+    seeds: tuple[int, ...]
+    cells: tuple[Cell, ...]
+
+    def first_phase(self, seed: int) -> Path:
+        return self.out / f"seed-{seed}" / "first-phase"
+
+    def folder(self, cell: Cell, seed: int) -> Path:
+        return self.out / f"seed-{seed}" / cell.slug
+
+    @property
+    def judge(self) -> Path:
+        return self.out / "judge"
+
+    def jobs(self, dataset: Dataset) -> list[Job]:
+        """The judge, the first phases, and the arms that wait for both."""
+        jobs = []
+        judge = self.judge if self._can_be_judged(dataset) else None
+        if judge is not None:
+            jobs.append(Job("the judge", judge, judge_settings(self._seeded(self.seeds[0]))))
+        for seed in self.seeds:
+            settings = self._seeded(seed)
+            jobs.append(Job(f"first phase, seed {seed}", self.first_phase(seed), settings.first_phase()))
+        for cell in self.cells:
+            for seed in self.seeds:
+                first = self.first_phase(seed)
+                after = (first,) if judge is None else (first, judge)
+                settings = settings_of(cell, self._seeded(seed))
+                jobs.append(Job(f"{cell.name}, seed {seed}", self.folder(cell, seed), settings, after, first, judge))
+        return jobs
+
+    def proof(self) -> Proof:
+        """Every arm against real data alone, on test."""
+        return prove(
+            self._right("test"),
+            baseline=BASELINE.name,
+            shared_items=self._test_is_shared(),
+            generator=numpy_stream(0, "proof"),
+        )
+
+    def choice(self) -> Choice:
+        """The arm that validation prefers, or real data alone."""
+        return choose(self._right("validation"), baseline=BASELINE.name, shared_items=False)
+
+    def report(self, proof: Proof, choice: Choice | None) -> dict[str, Any]:
+        """All figures with settings, seeds and versions, for JSON."""
+        first = RunFolder.open(self.first_phase(self.seeds[0]))
+        return {
+            "source": self.origin.source,
+            "settings": self.settings.model_dump(mode="json", exclude={"seed"}),
+            "seeds": list(self.seeds),
+            "versions": versions(),
+            "split_hashes": {str(seed): RunFolder.open(self.first_phase(seed)).split.hash for seed in self.seeds},
+            "labeled": len(first.split.labeled),
+            "unlabeled": len(first.split.unlabeled),
+            "first_phase": {str(seed): _best(self.first_phase(seed)) for seed in self.seeds},
+            "proof": proof.as_dict(),
+            "choice": None if choice is None else choice.as_dict(),
+            "validation": {
+                cell.name: [float(right(self.folder(cell, seed), "validation").mean()) for seed in self.seeds]
+                for cell in self.cells
+                if len(right(self.folder(cell, self.seeds[0]), "validation"))
+            },
+            "arms": {cell.name: self._arm(cell) for cell in self.cells},
+        }
+
+    def _arm(self, cell: Cell) -> dict[str, Any]:
+        folders = [self.folder(cell, seed) for seed in self.seeds]
+        return {
+            "arm": str(cell.arm),
+            "pool_size": cell.pool_size,
+            "best": [_best(folder) for folder in folders],
+            "selections": [read_figures(folder) for folder in folders],
+        }
+
+    def _right(self, part: str) -> dict[str, list[np.ndarray]]:
+        return {cell.name: [right(self.folder(cell, seed), part) for seed in self.seeds] for cell in self.cells}
+
+    def _test_is_shared(self) -> bool:
+        return RunFolder.open(self.first_phase(self.seeds[0])).split.test_is_own
+
+    def _seeded(self, seed: int) -> Settings:
+        return self.settings.model_copy(update={"seed": seed})
+
+    def _can_be_judged(self, dataset: Dataset) -> bool:
+        labels = self.settings.data.labels
+        return labels is not None and int((dataset.train.y != UNLABELED).sum()) >= JUDGE_NEEDS * labels
+
+
+def judge_settings(settings: Settings) -> Settings:
+    """The independent classifier: all labels, nothing else, the label tower's network alone."""
+    model = settings.model
+    if model.label_latent_dim:
+        model = model.model_copy(
+            update={
+                "encoder": model.label_encoder,
+                "encoder_width": model.label_width,
+                "latent_dim": model.label_latent_dim,
+                "label_latent_dim": 0,
+            }
+        )
+    learning = settings.learning.model_copy(
+        update={"objective": Objective.SUPERVISED, "steps": min(JUDGE_STEPS, settings.learning.steps)}
+    )
+    data = settings.data.model_copy(update={"labels": None})
+    return settings.first_phase().model_copy(update={"data": data, "model": model, "learning": learning})
+
+
+def _best(folder: Path) -> dict[str, float]:
+    """The row of the history whose weights were kept."""
+    first_phase = RunFolder.open(folder).settings
+    rows = read(folder / "history.jsonl")
+    if first_phase.augmentation.steps:
+        rows = [row for row in rows if row["step"] > first_phase.learning.steps]
+    return max(
+        rows, key=lambda row: (row.get("validation_accuracy", row["step"]), -row.get("validation_cross_entropy", 0))
+    )
