@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -85,7 +86,7 @@ class SyntheticPool:
                 if header.get("format") != FORMAT:
                     raise ValueError(f"its format is {header.get('format')!r}, not {FORMAT!r}")
                 arrays = {name: stored[name] for name in (*COLUMNS, "x")}
-        except (OSError, ValueError, KeyError, EOFError, AttributeError) as error:
+        except (OSError, ValueError, KeyError, EOFError, AttributeError, BadZipFile) as error:
             raise CheckpointError(
                 f"{path} is not a whole pool ({error}): resume from an earlier step, or fit again"
             ) from None

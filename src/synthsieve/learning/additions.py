@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -137,7 +138,7 @@ def read(folder: Path, step: int) -> Additions:
         pseudo = PseudoLabels(**parts["pseudo"]) if parts["pseudo"] else None
         curvature = CurvatureState(**parts["curvature"]) if parts["curvature"] else None
         figures = next(figures for figures in read_figures(folder) if figures["step"] == step)
-    except (OSError, ValueError, KeyError, TypeError, EOFError, StopIteration) as error:
+    except (OSError, ValueError, KeyError, TypeError, EOFError, StopIteration, BadZipFile) as error:
         raise CheckpointError(f"{path} cannot be used ({error!r}): fit again in another folder") from None
     pool = SyntheticPool.read(_pool_path(folder, step)) if has_pool else None
     return Additions(step, pool, pseudo, curvature, figures)
