@@ -49,9 +49,11 @@ def reproduce(
         settings = settings.with_second_phase()
     origin = Origin.of(str(dataset), None, data_dir)
     experiment = Experiment(out, origin, settings, tuple(range(seeds)), tuple(cells(settings.proof.pool_sizes)))
+    data = origin.load(for_stream("data", quiet=quiet))
+    experiment.check(data)
     outcome = carry_out(
         experiment,
-        origin.load(for_stream("data", quiet=quiet)),
+        data,
         workers=workers or default_workers(),
         beside_paper=dataset is TableOf.SVHN,
         progress=for_stream("reproduce", quiet=quiet),

@@ -35,6 +35,7 @@ def run(
     from synthsieve.experiments.arms import BASELINE, cells
     from synthsieve.experiments.jobs import default_workers
     from synthsieve.experiments.outcome import carry_out, keep_model, keep_synthetic
+    from synthsieve.experiments.rendering import NOTHING_TO_CHOOSE_ON
     from synthsieve.experiments.table import Experiment
     from synthsieve.learning.run_folder import Origin
     from synthsieve.progress import for_stream
@@ -47,14 +48,21 @@ def run(
         settings = settings.with_second_phase()
     origin = Origin.of(source, label, data_dir)
     dataset = origin.load(for_stream("data", quiet=quiet))
-    for note in dataset.notes:
-        say(note, as_json=as_json)
     experiment = Experiment(
         out,
         origin,
         settings,
         tuple(range(settings.seed, settings.seed + seeds)),
         tuple(cells(settings.proof.pool_sizes)),
+    )
+    split = experiment.check(dataset)
+    for note in (*dataset.notes, *split.notes):
+        say(note, as_json=as_json)
+    say(
+        f"{dataset.name}: {len(split.labeled)} labelled, {len(split.unlabeled)} unlabelled, "
+        f"{len(split.validation)} validation, {len(split.test)} test; "
+        f"{len(experiment.cells)} arms, {seeds} seed{'s' if seeds > 1 else ''}",
+        as_json=as_json,
     )
     outcome = carry_out(
         experiment,
@@ -66,18 +74,15 @@ def run(
     name = BASELINE.name if outcome.choice is None else outcome.choice.arm
     chosen = next(cell for cell in experiment.cells if cell.name == name)
     model, synthetic = keep_model(experiment, chosen), keep_synthetic(experiment, chosen)
-    lines = ["", outcome.proof.table()]
-    if outcome.choice is None:
-        lines.append(f"{BASELINE.name} is kept: there are no validation rows to choose an arm on")
-    else:
-        lines.append(outcome.choice.in_words())
-    lines.append(f"its model: {model}")
+    words = NOTHING_TO_CHOOSE_ON if outcome.choice is None else outcome.choice.in_words()
+    lines = ["", outcome.proof.table(), words, f"its model: {model}"]
     if synthetic is not None:
         lines.append(f"the samples it learned from, with weights: {synthetic}")
     lines += [f"table: {out / 'table.md'}", "pictures:", *(f"  {path}" for path in outcome.figures)]
     report = {
         "out": str(out),
         "chosen": name,
+        "words": words,
         "model": str(model),
         "synthetic": None if synthetic is None else str(synthetic),
         "proof": outcome.proof.as_dict(),

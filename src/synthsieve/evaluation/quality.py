@@ -5,6 +5,7 @@ All in the encoder's feature space, the mean of q(z given x).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import torch
 from synthsieve.data.dataset import Dataset
 from synthsieve.data.encoding import Encoding
 from synthsieve.data.splits import Split
+from synthsieve.errors import DataError
 from synthsieve.evaluation.accuracy import part_of
 from synthsieve.evaluation.fidelity import frechet_distance, manifold, train_on_synthetic, two_sample_accuracy
 from synthsieve.evaluation.memorisation import memorisation
@@ -46,7 +48,8 @@ def pool_quality(
 ) -> dict[str, Any]:
     """Fidelity, memorisation and training on synthetic samples x (n, *shape), y (n,) alone; plain numbers for JSON.
 
-    Real examples are the labelled and unlabelled rows; held-out ones are validation and test.
+    Real examples are the labelled and unlabelled rows; held-out ones are test. A figure that so few rows cannot give is
+    None, and `notes` says why.
     """
     stream = numpy_stream(seed, "pool quality")
     chosen = _some(len(x), stream)
@@ -60,19 +63,32 @@ def pool_quality(
     real = train[_some(len(train), stream)]
     labeled = train[: len(split.labeled)]
     labels = dataset.train.y[split.labeled]
+    notes: list[str] = []
+
+    def measured(name: str, figure: Callable[[], Any]) -> Any:
+        try:
+            return figure()
+        except DataError as error:
+            notes.append(f"{name}: {error}")
+            return None
+
     return {
         "synthetic": len(synthetic),
-        "manifold": manifold(real, synthetic).as_dict(),
-        "frechet_distance": frechet_distance(real, synthetic),
-        "two_sample": two_sample_accuracy(real, synthetic, generator=stream).as_dict(),
-        "train_on_synthetic": train_on_synthetic(
-            synthetic, y, held_out, held_y, real=labeled, real_labels=labels, seed=seed
-        ).as_dict(),
-        "memorisation": memorisation(synthetic, train, held_out).as_dict(),
+        "manifold": measured("manifold", lambda: manifold(real, synthetic).as_dict()),
+        "frechet_distance": measured("frechet_distance", lambda: frechet_distance(real, synthetic)),
+        "two_sample": measured("two_sample", lambda: two_sample_accuracy(real, synthetic, generator=stream).as_dict()),
+        "train_on_synthetic": measured(
+            "train_on_synthetic",
+            lambda: train_on_synthetic(
+                synthetic, y, held_out, held_y, real=labeled, real_labels=labels, seed=seed
+            ).as_dict(),
+        ),
+        "memorisation": measured("memorisation", lambda: memorisation(synthetic, train, held_out).as_dict()),
         "same_law": {
-            "manifold": manifold(real, held_out).as_dict(),
-            "frechet_distance": frechet_distance(real, held_out),
+            "manifold": measured("same_law.manifold", lambda: manifold(real, held_out).as_dict()),
+            "frechet_distance": measured("same_law.frechet_distance", lambda: frechet_distance(real, held_out)),
         },
+        "notes": notes,
     }
 
 

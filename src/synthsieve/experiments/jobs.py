@@ -1,15 +1,18 @@
-"""Jobs of an experiment: a process each, as many at once as there are cores, each single-threaded and resumable."""
+"""Jobs of an experiment: as many processes at once as there are cores, each single-threaded, every job resumable."""
 
 from __future__ import annotations
 
-import ctypes
+import functools
 import multiprocessing
 import os
-from collections.abc import Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import closing
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +22,11 @@ from synthsieve.config import Settings
 from synthsieve.data.dataset import Dataset
 from synthsieve.errors import SynthsieveError
 from synthsieve.evaluation.accuracy import part_of, probabilities
-from synthsieve.files import written_atomically
+from synthsieve.files import remove_stale_partials, written_atomically
 from synthsieve.learning.run_folder import Origin, RunFolder
 from synthsieve.progress import Progress, Silent
+
+TELL_EVERY = 0.5  # seconds from one word of a worker to the next
 
 
 @dataclass(frozen=True)
@@ -51,26 +56,33 @@ class Job:
 
 
 def run_jobs(jobs: Sequence[Job], origin: Origin, *, workers: int, progress: Progress | None = None) -> None:
-    """Bring every job to its end, each after those it waits for. Runs begun earlier go on where they stopped."""
+    """Bring every job to its end, each after those it waits for; runs begun earlier go on where they stopped.
+
+    An error in one of them, or Ctrl-C, ends all workers at once: what they wrote is whole, and can be gone on with.
+    """
     progress = progress or Silent()
-    context = multiprocessing.get_context("spawn")
-    counters: Any = context.Array(ctypes.c_int64, len(jobs))
-    waiting, done = dict(enumerate(jobs)), set[Path]()
-    running: dict[Future[str | None], int] = {}
-    total = sum(job.steps for job in jobs)
-    with (
-        closing(progress),
-        ProcessPoolExecutor(workers, mp_context=context, initializer=_begin, initargs=(counters,)) as pool,
-    ):
-        while waiting or running:
-            for number in [n for n, job in waiting.items() if done.issuperset(job.after)]:
-                running[pool.submit(_bring_to_its_end, number, waiting.pop(number), origin)] = number
-            finished, _ = wait(running, timeout=1.0, return_when=FIRST_COMPLETED)
-            for future in finished:
-                job = jobs[running.pop(future)]
-                _raise_for(future, job, pool)
-                done.add(job.folder)
-            progress.update(sum(counters), total, f"{len(done)} of {len(jobs)} runs done")
+    done = {job.folder for job in jobs if is_finished(job.folder)}
+    waiting = [job for job in jobs if job.folder not in done]
+    steps = {job.folder: job.steps if job.folder in done else 0 for job in jobs}
+    with closing(progress), closing(_Crew(origin)) as crew:
+        while waiting or crew.busy:
+            progress.update(
+                sum(steps.values()), sum(job.steps for job in jobs), f"{len(done)} of {len(jobs)} runs done"
+            )
+            ready = [job for job in waiting if done.issuperset(job.after)]
+            for job in ready[: workers - len(crew.busy)]:
+                waiting.remove(job)
+                crew.begin(job)
+            assert crew.busy, f"nobody does what {waiting[0].name} waits for"
+            for job, steps_done in crew.news(seconds=1.0):
+                steps[job.folder] = job.steps if steps_done is None else steps_done
+                if steps_done is None:
+                    done.add(job.folder)
+
+
+def is_finished(folder: Path) -> bool:
+    """Whether a job was brought to its end there: what it got right is the last thing written."""
+    return (folder / "right.npz").is_file()
 
 
 def default_workers() -> int:
@@ -78,38 +90,119 @@ def default_workers() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-_counters: Any = None  # of this worker process: steps done by each job
+class _Crew:
+    """Worker processes, started when they are needed; each has one job at a time, and a line to this process."""
+
+    def __init__(self, origin: Origin) -> None:
+        self.origin = origin
+        self.idle: list[tuple[Connection, SpawnProcess]] = []
+        self.busy: dict[Connection, tuple[SpawnProcess, Job]] = {}
+
+    def begin(self, job: Job) -> None:
+        """Give a job to an idle worker, or to a new one."""
+        line, process = self.idle.pop() if self.idle else self._start()
+        self.busy[line] = process, job
+        line.send(job)
+
+    def news(self, *, seconds: float) -> Iterator[tuple[Job, int | None]]:
+        """Jobs and the steps they have done, None at the end: of those that tell something within `seconds`."""
+        telling = wait(list(self.busy), timeout=seconds)
+        for line in [line for line in self.busy if line in telling]:
+            process, job = self.busy[line]
+            try:
+                told = line.recv()
+            except (EOFError, OSError):
+                process.join()
+                told = _ended(process)
+            if isinstance(told, str) and told:
+                raise SynthsieveError(f"{job.name}: {told}")
+            if told == "":
+                del self.busy[line]
+                self.idle.append((line, process))
+            yield job, told if isinstance(told, int) else None
+
+    def close(self) -> None:
+        """End every worker, whatever it is doing."""
+        processes = [process for _, process in self.idle] + [process for process, _ in self.busy.values()]
+        for process in processes:
+            process.terminate()
+        for process in processes:
+            process.join()
+
+    def _start(self) -> tuple[Connection, SpawnProcess]:
+        context = multiprocessing.get_context("spawn")
+        ours, theirs = context.Pipe()
+        process = context.Process(target=_work, args=(theirs, self.origin), daemon=True)
+        with _interrupts_ignored():  # and by the worker from birth: Ctrl-C is this process's to answer
+            process.start()
+        theirs.close()
+        return ours, process
 
 
-def _begin(counters: Any) -> None:
+def _ended(process: SpawnProcess) -> str:
+    """Why a worker fell silent."""
+    if process.exitcode is not None and process.exitcode < 0:
+        return (
+            f"its process was killed ({signal.Signals(-process.exitcode).name}), perhaps for want of memory: "
+            "run the same command again to go on, with fewer --workers if it was memory"
+        )
+    return "its process failed, as shown above: please report it; the same command goes on where it stopped"
+
+
+@contextmanager
+def _interrupts_ignored() -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():  # only there may signals be set
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _work(line: Connection, origin: Origin) -> None:
+    """In a worker: one job after another. Each is answered by steps done, then by "" or the sentence of an error."""
     import torch
 
-    global _counters  # an initializer is how a pool hands over what no task may carry
-    _counters = counters
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     torch.set_num_threads(1)
+    load = functools.cache(origin.load)
+    while True:
+        job = line.recv()
+        try:
+            _bring_to_its_end(job, origin, load(), tell=line.send)
+            line.send("")
+        except SynthsieveError as error:
+            line.send(str(error))
+        except OSError as error:
+            where = f"{error.filename}: " if error.filename else ""
+            line.send(f"{where}{error.strerror or error}: check the path, its rights and the disk")
 
 
-def _bring_to_its_end(number: int, job: Job, origin: Origin) -> str | None:
-    """In a worker: begin or resume one run. Returns the sentence of an error a user can cure, or None."""
+def _end_with_parent() -> None:
+    """A worker whose parent was killed must not go on: the next command would write to the same folders."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
+
+
+def _bring_to_its_end(job: Job, origin: Origin, dataset: Dataset, *, tell: Callable[[int], None]) -> None:
+    """Begin or resume one run."""
     from synthsieve.learning.loop import branch, fit
 
-    try:
-        dataset = origin.load()
-        if RunFolder.exists(job.folder):
-            run = RunFolder.open(job.folder)
-            run.check_asked(job.settings, dataset)
-            run.sweep()
-        else:
-            run = RunFolder.create(job.folder, origin, job.settings, dataset)
-        if job.branch_of is not None and not run.last.is_file():
-            branch(run, RunFolder.open(job.branch_of))
-        judge = None if job.judge is None else judge_of(job.judge)
-        fit(run, dataset, judge=judge, progress=_Counting(number, job))
-        store_right(run, dataset)
-        _counters[number] = job.steps
-    except SynthsieveError as error:
-        return str(error)
-    return None
+    remove_stale_partials(job.folder)
+    if RunFolder.exists(job.folder):
+        run = RunFolder.open(job.folder)
+        run.check_asked(job.settings, dataset)
+    else:
+        run = RunFolder.create(job.folder, origin, job.settings, dataset)
+    if job.branch_of is not None and not run.last.is_file():
+        branch(run, RunFolder.open(job.branch_of))
+    judge = None if job.judge is None else judge_of(job.judge)
+    fit(run, dataset, judge=judge, progress=_Telling(tell, job.settings.total_steps - job.steps))
+    store_right(run, dataset)
 
 
 def judge_of(folder: Path) -> Any:
@@ -122,8 +215,6 @@ def judge_of(folder: Path) -> Any:
 def store_right(run: RunFolder, dataset: Dataset) -> None:
     """Which examples of validation and test the run's best model gets right: OUT/right.npz, once it is finished."""
     path = run.path / "right.npz"
-    if path.is_file():
-        return
     model, parts = run.model(), {}
     for part in ("validation", "test"):
         x, y = part_of(dataset, run.split, part)
@@ -139,21 +230,13 @@ def right(folder: Path, part: str) -> np.ndarray:
         return stored[part] if part in stored.files else np.empty(0, dtype=bool)
 
 
-class _Counting(Silent):
-    """Progress told to the parent process as a number of steps."""
+class _Telling(Silent):
+    """Progress told to the parent process, now and then, as a number of steps."""
 
-    def __init__(self, number: int, job: Job) -> None:
-        self.number, self.first = number, job.settings.total_steps - job.steps
+    def __init__(self, tell: Callable[[int], None], first: int) -> None:
+        self.tell, self.first, self.next = tell, first, 0.0
 
     def update(self, done: int, total: int, message: str = "") -> None:
-        _counters[self.number] = done - self.first
-
-
-def _raise_for(future: Future[str | None], job: Job, pool: ProcessPoolExecutor) -> None:
-    try:
-        sentence = future.result()
-    except BrokenProcessPool:
-        sentence = "its process was killed, perhaps for want of memory: run the same command again to go on"
-    if sentence is not None:
-        pool.shutdown(wait=False, cancel_futures=True)
-        raise SynthsieveError(f"{job.name}: {sentence}")
+        if time.monotonic() >= self.next:
+            self.next = time.monotonic() + TELL_EVERY
+            self.tell(done - self.first)

@@ -18,10 +18,9 @@ from synthsieve.experiments.arms import Arm, Cell
 from synthsieve.experiments.jobs import judge_of, run_jobs
 from synthsieve.experiments.rendering import as_markdown, write_figures
 from synthsieve.experiments.table import Experiment
-from synthsieve.files import write_json, write_text, written_atomically
+from synthsieve.files import remove_stale_partials, write_json, write_text, written_atomically
 from synthsieve.learning import additions
 from synthsieve.learning.run_folder import RunFolder
-from synthsieve.pool import SyntheticPool
 from synthsieve.progress import Progress, Silent
 from synthsieve.sampling.langevin import LangevinSettings
 
@@ -36,7 +35,7 @@ class Outcome:
 
     Attributes:
         proof: every arm against real data alone, on test.
-        choice: the arm that validation prefers; None without validation rows.
+        choice: the arm that validation prefers; None without validation rows to compare on.
         report: all figures, as in table.json.
         figures: pictures written.
     """
@@ -56,26 +55,29 @@ def carry_out(
     progress: Progress | None = None,
     looking: Progress | None = None,
 ) -> Outcome:
-    """Run what is not yet run, then write table.json, table.md and the figures."""
+    """Run what is not yet run, then write table.json, table.md and the figures; `experiment.check` comes before."""
+    for folder in (experiment.out, experiment.out / "figures", experiment.out / "model"):
+        remove_stale_partials(folder)
     run_jobs(experiment.jobs(dataset), experiment.origin, workers=workers, progress=progress)
     proof = experiment.proof()
     first = RunFolder.open(experiment.first_phase(experiment.seeds[0]))
-    choice = experiment.choice() if len(first.split.validation) else None
+    choice = experiment.choice()
     looking = looking or Silent()
     with closing(looking):
         shown = _shown(experiment)
         looking.update(0, 3, "measuring the pool")
-        chosen = additions.latest(experiment.folder(shown, experiment.seeds[0])).pool
-        assert chosen is not None
-        survivors = chosen.survivors
-        x = _decoded(first, chosen, survivors)
+        pool = additions.latest(experiment.folder(shown, experiment.seeds[0])).pool
+        assert pool is not None
+        y = pool.y[pool.selected]
         quality = pool_quality(
-            first.model(), first.encoding, dataset, first.split, x=x, y=chosen.y[survivors], seed=first.settings.seed
+            first.model(), first.encoding, dataset, first.split, x=pool.x, y=y, seed=first.settings.seed
         )
         looking.update(1, 3, "drawing at several temperatures")
         curve = _curve(experiment, first)
         looking.update(2, 3, "drawing the figures")
-        figures = write_figures(experiment.out / "figures", first, chosen, curve, label=min(3, int(chosen.y.max())))
+        figures = write_figures(
+            experiment.out / "figures", first, curve, temperature=experiment.settings.augmentation.temperature
+        )
         looking.update(3, 3)
     report = {
         "source_name": dataset.name,
@@ -122,15 +124,9 @@ def keep_synthetic(experiment: Experiment, cell: Cell) -> Path | None:
 
 
 def _shown(experiment: Experiment) -> Cell:
-    """The arm whose pool is looked at: entropy + CRAIG at its largest L, or any with a pool."""
+    """The arm whose pool is looked at: entropy at its largest L, which keeps the x of all that pass the filter."""
     pooled = [cell for cell in experiment.cells if cell.pool_size]
-    return max(pooled, key=lambda cell: (cell.arm is Arm.CRAIG, cell.pool_size))
-
-
-def _decoded(run: RunFolder, pool: SyntheticPool, rows: np.ndarray) -> np.ndarray:
-    from synthsieve import drawing
-
-    return drawing.decode(run.model(), run.encoding, pool.z[rows])
+    return max(pooled, key=lambda cell: (cell.arm is Arm.ENTROPY, cell.pool_size))
 
 
 def _curve(experiment: Experiment, run: RunFolder) -> list[TemperatureRow]:

@@ -6,21 +6,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from synthsieve import drawing
-from synthsieve.evaluation.figures import (
-    spaced_ranks,
-    write_curve_figure,
-    write_entropy_figure,
-    write_samples_figure,
-)
+from synthsieve.entropy import entropy_of_logits
+from synthsieve.evaluation.figures import write_curve_figure, write_entropy_figure, write_samples_figure
 from synthsieve.evaluation.proof import Proof
 from synthsieve.evaluation.temperature import TemperatureRow
 from synthsieve.experiments.arms import BASELINE, Arm, Cell
 from synthsieve.experiments.paper import PAPER_BASELINE, PAPER_SVHN
+from synthsieve.learning.batch_source import encoded
 from synthsieve.learning.run_folder import RunFolder
-from synthsieve.pool import SyntheticPool
 from synthsieve.sampling.langevin import LangevinSettings
+
+NOTHING_TO_CHOOSE_ON = f"{BASELINE.name} is kept: there are no validation rows to choose an arm on"
+FIGURE_CLASS = 3  # whose samples are shown by entropy, as in the paper's Fig. 1b
 
 
 def as_markdown(report: dict[str, Any], proof: Proof, cells: tuple[Cell, ...], *, beside_paper: bool) -> str:
@@ -31,8 +31,9 @@ def as_markdown(report: dict[str, Any], proof: Proof, cells: tuple[Cell, ...], *
         "",
         f"{report['labeled']:,} labels, {report['unlabeled']:,} unlabelled; {seeds} seed{'s' if seeds > 1 else ''}, "
         f"{proof.num_items[0]:,} test examples. All arms of a seed branch off the same first phase and take "
-        f"{report['settings']['augmentation']['steps']:,} more steps; weights are chosen on validation, figures are "
-        "of the test set, in %.",
+        f"{report['settings']['augmentation']['steps']:,} more steps; of each, the "
+        f"{'last weights' if report['choice'] is None else 'weights best on validation'} are judged. "
+        "Figures are of the test set, in %.",
         "",
         *paper_shape(proof, cells, beside_paper=beside_paper),
         "",
@@ -45,8 +46,10 @@ def as_markdown(report: dict[str, Any], proof: Proof, cells: tuple[Cell, ...], *
         *selections(report),
         "",
     ]
-    if report["choice"] is not None:
-        lines += [f"On validation: {report['choice']['words']}.", ""]
+    if report["choice"] is None:
+        lines += [f"{NOTHING_TO_CHOOSE_ON}.", ""]
+    else:
+        lines += [f"{report['choice']['words']}.", ""]
     return "\n".join(lines)
 
 
@@ -108,24 +111,16 @@ def selections(report: dict[str, Any]) -> list[str]:
     return lines
 
 
-def write_figures(
-    folder: Path, run: RunFolder, pool: SyntheticPool, curve: list[TemperatureRow], *, label: int
-) -> list[Path]:
-    """The paper's Fig. 1a and 1b for images, and the temperature curve: what was written."""
+def write_figures(folder: Path, run: RunFolder, curve: list[TemperatureRow], *, temperature: float) -> list[Path]:
+    """The paper's Fig. 1a and 1b for images, and the temperature curve: what was written.
+
+    Samples are drawn from the run's model by chains of that temperature.
+    """
     written = []
-    model, encoding = run.model(), run.encoding
-    if len(encoding.shape) == 3:
+    if len(run.encoding.shape) == 3:
         sampling = run.settings.sampling
-        chains = LangevinSettings(sampling.num_steps, sampling.step_size, pool.origin["temperature"])
-        drawn = drawing.draw_samples(model, encoding, per_class=20, chains=chains, seed=run.settings.seed)
-        written.append(folder / "fig-1a-samples.png")
-        write_samples_figure(written[-1], drawn.x, drawn.y, columns=20)
-        rows = np.flatnonzero(pool.y == label)
-        rows = rows[np.argsort(pool.entropy[rows], kind="stable")]
-        rows = rows[spaced_ranks(len(rows), min(len(rows), 100))]
-        written.append(folder / "fig-1b-by-entropy.png")
-        x = drawing.decode(model, encoding, pool.z[rows])
-        write_entropy_figure(written[-1], x, pool.entropy[rows], columns=20, rows=5)
+        chains = LangevinSettings(sampling.num_steps, sampling.step_size, temperature)
+        written += _write_samples(folder, run, chains)
     written.append(folder / "temperature.svg")
     lines = {
         "entropy at z, nats": [row.mean_entropy_z for row in curve],
@@ -143,6 +138,20 @@ def write_figures(
         y_label="nats, or share",
     )
     return written
+
+
+@torch.no_grad()
+def _write_samples(folder: Path, run: RunFolder, chains: LangevinSettings) -> list[Path]:
+    """Fig. 1a, a row a class; Fig. 1b, one class from the lowest entropy at x to the highest."""
+    samples, by_entropy = folder / "fig-1a-samples.png", folder / "fig-1b-by-entropy.png"
+    model, encoding, seed = run.model(), run.encoding, run.settings.seed
+    drawn = drawing.draw_samples(model, encoding, per_class=20, chains=chains, seed=seed)
+    write_samples_figure(samples, drawn.x, drawn.y, columns=20)
+    y = np.full(drawing.BLOCK, min(FIGURE_CLASS, model.num_classes - 1))
+    x = drawing.decode(model, encoding, drawing.draw_latents(model, y, drawing.chain_seeds(seed, y), chains=chains))
+    entropy = entropy_of_logits(model.predict_logits(encoded(encoding, x)).numpy())
+    write_entropy_figure(by_entropy, x, entropy, columns=20, rows=5)
+    return [samples, by_entropy]
 
 
 def _cell(proof: Proof, cell: Cell) -> str:

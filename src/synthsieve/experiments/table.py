@@ -14,8 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from synthsieve.config import Objective, Settings
+from synthsieve.config import Ceiling, NetworkKind, Objective, Settings
 from synthsieve.data.dataset import UNLABELED, Dataset
+from synthsieve.data.encoding import fit_encoding
+from synthsieve.data.splits import Split, make_split
+from synthsieve.errors import ConfigError, DataError
 from synthsieve.evaluation.proof import Choice, Proof, choose, prove
 from synthsieve.experiments.arms import BASELINE, Cell, settings_of
 from synthsieve.experiments.jobs import Job, right
@@ -74,6 +77,28 @@ class Experiment:
                 jobs.append(Job(f"{cell.name}, seed {seed}", self.folder(cell, seed), settings, after, first, judge))
         return jobs
 
+    def check(self, dataset: Dataset) -> Split:
+        """Refuse what cannot be split, built, proved or gone on with, before anything is written.
+
+        Returns the split of the first seed.
+        """
+        if self.out.exists() and not self.out.is_dir():
+            raise ConfigError(f"{self.out} is a file: give a folder to write to, new or of an earlier run")
+        splits = {}
+        for job in self.jobs(dataset):
+            if RunFolder.exists(job.folder):
+                run = RunFolder.open(job.folder)
+                run.check_asked(job.settings, dataset)
+                splits[job.folder] = run.split
+            elif job.branch_of is None:
+                splits[job.folder] = self._planned(job, dataset)
+        split = splits[self.first_phase(self.seeds[0])]
+        if not len(split.validation) and self.settings.augmentation.entropy_ceiling is Ceiling.AUTO:
+            raise ConfigError(
+                'augmentation.entropy_ceiling="auto" needs validation rows to search on: keep some, or give a number'
+            )
+        return split
+
     def proof(self) -> Proof:
         """Every arm against real data alone, on test."""
         return prove(
@@ -83,9 +108,12 @@ class Experiment:
             generator=numpy_stream(0, "proof"),
         )
 
-    def choice(self) -> Choice:
-        """The arm that validation prefers, or real data alone."""
-        return choose(self._right("validation"), baseline=BASELINE.name, shared_items=False)
+    def choice(self) -> Choice | None:
+        """The arm that validation prefers, or real data alone; None without two validation rows a seed to compare."""
+        validation = self._right("validation")
+        if min(len(rows) for rows in validation[BASELINE.name]) < 2:
+            return None
+        return choose(validation, baseline=BASELINE.name, shared_items=False)
 
     def report(self, proof: Proof, choice: Choice | None) -> dict[str, Any]:
         """All figures with settings, seeds and versions, for JSON."""
@@ -115,8 +143,27 @@ class Experiment:
             "arm": str(cell.arm),
             "pool_size": cell.pool_size,
             "best": [_best(folder) for folder in folders],
-            "selections": [read_figures(folder) for folder in folders],
+            "selections": [_without_time(read_figures(folder)) for folder in folders],
         }
+
+    def _planned(self, job: Job, dataset: Dataset) -> Split:
+        """The split that a first phase will have, once it is known that its networks can be built."""
+        data = job.settings.data
+        split = make_split(
+            dataset,
+            labels=data.labels,
+            validation_fraction=data.validation_fraction,
+            test_fraction=data.test_fraction,
+            seed=job.settings.seed,
+        )
+        if len(split.test) < 2:
+            raise DataError(
+                f"{dataset.name}: a proof needs at least 2 test examples, but {len(split.test)} came: "
+                "label more rows, or raise data.test_fraction"
+            )
+        encoding = fit_encoding(dataset, np.concatenate([split.labeled, split.unlabeled]))
+        RunFolder(job.folder, self.origin, job.settings, split, encoding, threads=1).new_learner()
+        return split
 
     def _right(self, part: str) -> dict[str, list[np.ndarray]]:
         return {cell.name: [right(self.folder(cell, seed), part) for seed in self.seeds] for cell in self.cells}
@@ -138,7 +185,7 @@ def judge_settings(settings: Settings) -> Settings:
     if model.label_latent_dim:
         model = model.model_copy(
             update={
-                "encoder": model.label_encoder,
+                "encoder": model.encoder if model.label_encoder is NetworkKind.AUTO else model.label_encoder,
                 "encoder_width": model.label_width,
                 "latent_dim": model.label_latent_dim,
                 "label_latent_dim": 0,
@@ -151,12 +198,17 @@ def judge_settings(settings: Settings) -> Settings:
     return settings.first_phase().model_copy(update={"data": data, "model": model, "learning": learning})
 
 
+def _without_time(selections: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The figures that a second run of the same command gives again."""
+    return [{name: value for name, value in figures.items() if name != "seconds"} for figures in selections]
+
+
 def _best(folder: Path) -> dict[str, float]:
     """The row of the history whose weights were kept."""
-    first_phase = RunFolder.open(folder).settings
+    settings = RunFolder.open(folder).settings
     rows = read(folder / "history.jsonl")
-    if first_phase.augmentation.steps:
-        rows = [row for row in rows if row["step"] > first_phase.learning.steps]
+    if settings.augmentation.steps:
+        rows = [row for row in rows if row["step"] > settings.learning.steps]
     return max(
         rows, key=lambda row: (row.get("validation_accuracy", row["step"]), -row.get("validation_cross_entropy", 0))
     )
