@@ -15,12 +15,13 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 
 from synthsieve.config import Settings
 from synthsieve.data.dataset import Dataset
-from synthsieve.errors import SynthsieveError
+from synthsieve.errors import CheckpointError, SynthsieveError
 from synthsieve.evaluation.accuracy import part_of, probabilities
 from synthsieve.files import remove_stale_partials, written_atomically
 from synthsieve.learning.run_folder import Origin, RunFolder
@@ -226,8 +227,12 @@ def store_right(run: RunFolder, dataset: Dataset) -> None:
 
 def right(folder: Path, part: str) -> np.ndarray:
     """Which examples of a part a finished run got right: bool (n,); empty where the part is."""
-    with np.load(folder / "right.npz", allow_pickle=False) as stored:
-        return stored[part] if part in stored.files else np.empty(0, dtype=bool)
+    path = folder / "right.npz"
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            return stored[part] if part in stored.files else np.empty(0, dtype=bool)
+    except (ValueError, EOFError, BadZipFile) as error:
+        raise CheckpointError(f"{path} is damaged ({error}): remove it, and the same command measures again") from None
 
 
 class _Telling(Silent):

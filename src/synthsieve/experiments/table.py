@@ -8,6 +8,7 @@ OUT/figures/               samples of each class, one class by entropy, the temp
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -82,8 +83,9 @@ class Experiment:
 
         Returns the split of the first seed.
         """
-        if self.out.exists() and not self.out.is_dir():
-            raise ConfigError(f"{self.out} is a file: give a folder to write to, new or of an earlier run")
+        there = next(path for path in (self.out, *self.out.absolute().parents) if path.exists())
+        if not there.is_dir() or not os.access(there, os.W_OK):
+            raise ConfigError(f"cannot write to {self.out}: {there} is no folder that may be written to; give another")
         splits = {}
         for job in self.jobs(dataset):
             if RunFolder.exists(job.folder):

@@ -1,0 +1,76 @@
+"""Every arm switches on its own additions and nothing else; all arms share their first phase."""
+
+import pytest
+
+from synthsieve.config import Coreset, load_settings
+from synthsieve.experiments.arms import BASELINE, POOLED, Arm, Cell, cells, settings_of
+from synthsieve.experiments.paper import PAPER_SVHN
+from tests.experiments.conftest import TINY
+
+SETTINGS = load_settings("digits-minutes", [*TINY, "augmentation.entropy_ceiling=0.01"])
+PAPERS = (10_000, 40_000, 100_000, 200_000)
+
+# arm -> a pool, its coreset, its entropy filter, pseudo-labels, the implicit form
+EXPECTED = {
+    Arm.REAL_ONLY: (False, None, None, False, False),
+    Arm.ALL: (True, Coreset.NONE, False, False, False),
+    Arm.RANDOM: (True, Coreset.RANDOM, False, False, False),
+    Arm.ENTROPY: (True, Coreset.NONE, True, False, False),
+    Arm.ENTROPY_RANDOM: (True, Coreset.RANDOM, True, False, False),
+    Arm.CRAIG: (True, Coreset.CRAIG, True, False, False),
+    Arm.ADACORE: (True, Coreset.ADACORE, True, False, False),
+    Arm.PSEUDO: (False, None, None, True, False),
+    Arm.CRAIG_PSEUDO: (True, Coreset.CRAIG, True, True, False),
+    Arm.IMPLICIT: (False, None, None, False, True),
+}
+
+
+@pytest.mark.parametrize("arm", Arm)
+def test_an_arm_switches_on_its_own_additions_alone(arm):
+    pooled, coreset, filtered, pseudo, implicit = EXPECTED[arm]
+    settings = settings_of(Cell(arm, 80 if pooled else 0), SETTINGS)
+    augmentation = settings.augmentation
+    assert (augmentation.enabled, settings.pseudo_labels.enabled, settings.implicit.enabled) == (
+        pooled,
+        pseudo,
+        implicit,
+    )
+    if pooled:
+        assert augmentation.coreset is coreset
+        assert augmentation.pool_size == 80
+        assert augmentation.require_asked_class is filtered
+        assert augmentation.entropy_ceiling == (0.01 if filtered else None)
+        assert augmentation.keep_fraction == (SETTINGS.augmentation.keep_fraction if filtered else None)
+    assert (arm in POOLED) is pooled
+
+
+@pytest.mark.parametrize("cell", cells((40, 80)), ids=lambda cell: cell.slug)
+def test_what_is_not_an_addition_is_the_same_for_all_arms(cell):
+    settings = settings_of(cell, SETTINGS)
+    assert settings.first_phase() == SETTINGS.first_phase()
+    assert settings.total_steps == SETTINGS.total_steps
+    own = {"enabled", "coreset", "pool_size", "entropy_ceiling", "keep_fraction", "require_asked_class"}
+    for section in ("augmentation", "pseudo_labels", "implicit"):
+        mine, theirs = getattr(settings, section), getattr(SETTINGS, section)
+        assert mine.model_dump(exclude=own) | theirs.model_dump(exclude=own) == mine.model_dump(exclude=own)
+    assert type(settings).model_validate(settings.model_dump()) == settings
+
+
+@pytest.mark.parametrize("sizes", [(40,), (40, 80), PAPERS])
+def test_cells_have_names_and_folders_of_their_own(sizes):
+    table = cells(sizes)
+    assert table[0] == BASELINE
+    assert {cell.arm for cell in table} == set(Arm)
+    assert len({cell.slug for cell in table}) == len({cell.name for cell in table}) == len(table)
+    assert all(cell.slug == cell.slug.lower() and " " not in cell.slug and "+" not in cell.slug for cell in table)
+    assert {cell.arm for cell in table if cell.pool_size} == set(POOLED)
+
+
+def test_the_papers_cells_are_all_there():
+    table = set(cells(PAPERS))
+    theirs = {Cell(arm, size) for arm, row in PAPER_SVHN.items() for size in row}
+    assert theirs <= table
+    beyond = {cell.arm for cell in table - theirs}
+    assert beyond == {Arm.RANDOM, Arm.ENTROPY_RANDOM, Arm.ADACORE, Arm.PSEUDO, Arm.IMPLICIT}
+    assert Cell(Arm.CRAIG, 40_000).name == "entropy + CRAIG, L=40,000"
+    assert Cell(Arm.CRAIG_PSEUDO, 40_000).slug == "entropy-craig-pl-40000"

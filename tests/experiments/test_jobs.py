@@ -1,0 +1,114 @@
+"""Jobs: in an order that respects who waits for whom, never twice, and with one sentence when a worker fails."""
+
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from dataclasses import replace
+
+import pytest
+
+from synthsieve.config import load_settings
+from synthsieve.errors import SynthsieveError
+from synthsieve.experiments.arms import Arm, Cell, settings_of
+from synthsieve.experiments.jobs import Job, is_finished, right, run_jobs
+from synthsieve.learning.run_folder import Origin
+from tests.experiments.conftest import TINY
+
+DIGITS = Origin("digits")
+SETTINGS = load_settings("digits-minutes", TINY)
+CRAIG = Cell(Arm.CRAIG, 40)
+
+
+class Heard:
+    """Progress that remembers."""
+
+    def __init__(self):
+        self.said, self.closed = [], 0
+
+    def update(self, done, total, message=""):
+        self.said.append((done, total, message))
+
+    def close(self):
+        self.closed += 1
+
+
+def two_jobs(folder):
+    """An arm, and the first phase it waits for: named in the wrong order."""
+    first = Job("first", folder / "first", SETTINGS.first_phase())
+    arm = Job("arm", folder / "arm", settings_of(CRAIG, SETTINGS), (first.folder,), first.folder)
+    return [arm, first]
+
+
+def contents(folder):
+    return {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_job_waits_for_those_before_it_and_is_never_done_twice(tmp_path, crew_here):
+    arm, first = two_jobs(tmp_path)
+    heard = Heard()
+    run_jobs([arm, first], DIGITS, workers=1, progress=heard)
+    assert crew_here == ["first", "arm"]
+    assert heard.closed == 1
+    assert {total for _, total, _ in heard.said} == {12 + 6}
+    assert [done for done, _, _ in heard.said] == sorted(done for done, _, _ in heard.said)
+    assert heard.said[0] == (0, 18, "0 of 2 runs done")
+    assert len(right(arm.folder, "test")) == 359
+    assert len(right(arm.folder, "validation")) == 143
+    assert len(right(arm.folder, "train")) == 0
+
+    before = contents(tmp_path)
+    run_jobs([arm, first], DIGITS, workers=1)
+    assert crew_here == ["first", "arm"]
+    assert contents(tmp_path) == before
+
+    (arm.folder / "right.npz").unlink()  # killed after the last step, before this was written
+    assert not is_finished(arm.folder)
+    heard = Heard()
+    run_jobs([arm, first], DIGITS, workers=1, progress=heard)
+    assert crew_here == ["first", "arm", "arm"]
+    assert heard.said[0] == (12, 18, "1 of 2 runs done")
+    after = contents(tmp_path)
+    weights = arm.folder / "best.safetensors"
+    assert after[weights] == before[weights]
+    assert {path: content for path, (_, content) in after.items()} == {p: content for p, (_, content) in before.items()}
+
+
+@pytest.mark.parametrize("damage", [b"", b"not a zip", b"PK\x03\x04 cut short"])
+def test_what_a_run_got_right_is_read_whole_or_not_at_all(tmp_path, damage):
+    (tmp_path / "right.npz").write_bytes(damage)
+    with pytest.raises(SynthsieveError, match=r"is damaged .* remove it, and the same command measures again"):
+        right(tmp_path, "test")
+
+
+def test_nobody_waits_for_ever(tmp_path, crew_here):
+    arm, _ = two_jobs(tmp_path)
+    with pytest.raises(AssertionError, match="nobody does what arm waits for"):
+        run_jobs([arm], DIGITS, workers=1)
+
+
+def test_an_error_in_a_worker_is_one_sentence_here(tmp_path):
+    _, first = two_jobs(tmp_path)
+    impossible = replace(first, settings=load_settings("digits-minutes", [*TINY, "data.labels=5"]).first_phase())
+    with pytest.raises(SynthsieveError, match=r"^first: digits: every class needs at least one label, but"):
+        run_jobs([impossible], DIGITS, workers=1)
+    assert not first.folder.exists()
+    assert multiprocessing.active_children() == []
+
+
+def test_a_killed_worker_is_one_sentence_and_ends_the_others(tmp_path):
+    long = load_settings("digits-minutes", [*TINY, "learning.steps=100000"])
+    jobs = [Job(f"seed {seed}", tmp_path / str(seed), long.model_copy(update={"seed": seed})) for seed in (0, 1)]
+
+    def kill_one():
+        while len(children := multiprocessing.active_children()) < 2:
+            time.sleep(0.01)
+        os.kill(min(child.pid for child in children), signal.SIGKILL)
+
+    killer = threading.Thread(target=kill_one, daemon=True)
+    killer.start()
+    with pytest.raises(SynthsieveError, match=r"its process was killed \(SIGKILL\).*run the same command again"):
+        run_jobs(jobs, DIGITS, workers=2)
+    killer.join()
+    assert multiprocessing.active_children() == []

@@ -1,0 +1,116 @@
+"""The table as Markdown: the paper's shape, ours and theirs, every arm, and what the choices looked like."""
+
+import numpy as np
+
+from synthsieve.evaluation.proof import prove
+from synthsieve.experiments.arms import BASELINE, Arm, Cell, cells
+from synthsieve.experiments.rendering import NOTHING_TO_CHOOSE_ON, as_markdown, full, paper_shape, selections
+from synthsieve.randomness import numpy_stream
+
+BETTER, WORSE = Cell(Arm.CRAIG, 10_000), Cell(Arm.ALL, 2_000)
+
+
+def first(count, of=400):
+    return np.arange(of) < count
+
+
+def made_up_proof():
+    """Real data alone 80 %, CRAIG 90 %, everything 60 %, each at both seeds."""
+    right = {BASELINE.name: 320, WORSE.name: 240, BETTER.name: 360}
+    arms = {name: [first(count), first(count)] for name, count in right.items()}
+    return prove(arms, baseline=BASELINE.name, shared_items=True, generator=numpy_stream(0, "proof"))
+
+
+def rows_of(lines):
+    """Cells of each line of a Markdown table, by its first one."""
+    parts = [[part.strip() for part in line.strip("|").split("|")] for line in lines if line.startswith("|")]
+    assert len({len(row) for row in parts}) == 1
+    return {row[0]: row[1:] for row in parts}
+
+
+def test_ours_has_an_arm_a_row_and_an_l_a_column():
+    rows = rows_of(paper_shape(made_up_proof(), (BASELINE, WORSE, BETTER), beside_paper=False))
+    assert rows == {
+        "test accuracy": ["L = 0", "L = 2,000", "L = 10,000"],
+        "---": ["---"] * 3,
+        "real only": ["80.0", "", ""],
+        "all synthetic": ["", "60.0 (-20.0, hurts)", ""],
+        "entropy + CRAIG": ["", "", "90.0 (+10.0, helps)"],
+    }
+
+
+def test_theirs_has_the_papers_numbers_and_differences():
+    table = cells((10_000, 40_000, 100_000, 200_000))
+    right = {cell.name: [first(320), first(319)] for cell in table}
+    proof = prove(right, baseline=BASELINE.name, shared_items=True, generator=numpy_stream(0, "proof"))
+    lines = paper_shape(proof, tuple(table), beside_paper=True)
+    note = next(i for i, line in enumerate(lines) if "The paper's" in line)
+    ours, theirs = rows_of(lines[:note]), rows_of(lines[note:])
+    assert theirs == {
+        "test accuracy": ["L = 0", "L = 10,000", "L = 40,000", "L = 100,000", "L = 200,000"],
+        "---": ["---"] * 5,
+        "real only": ["92.0", "", "", "", ""],
+        "all synthetic": ["", "88.1 (-3.9)", "", "", ""],
+        "entropy": ["", "93.5 (+1.5)", "93.8 (+1.8)", "", ""],
+        "entropy + CRAIG": ["", "93.0 (+1.0)", "93.5 (+1.5)", "93.9 (+1.9)", "93.9 (+1.9)"],
+        "entropy + CRAIG + PL": ["", "", "94.5 (+2.5)", "", ""],
+    }
+    assert ours["test accuracy"] == theirs["test accuracy"]
+    for arm, row in theirs.items():  # wherever they have a number, so do we
+        assert all(mine for mine, other in zip(ours[arm], row, strict=True) if other)
+
+
+def test_full_has_every_seed_the_interval_and_the_verdict():
+    proof = made_up_proof()
+    lines = full(proof)
+    rows = rows_of(lines)
+    assert rows["real only"] == ["80.00, 80.00", "80.00", "", "", ""]
+    each, mean, difference, interval, verdict = rows[BETTER.name]
+    assert (each, mean, difference, verdict) == ("90.00, 90.00", "90.00", "+10.00", "helps")
+    low, high = (float(end) for end in interval.split(" to "))
+    assert 5 < low < 10 < high < 15
+    assert rows[WORSE.name][-1] == "hurts"
+    assert lines[-1] == proof.note
+
+
+def made_up_report(choice):
+    last = {"drawn": 2000, "survivors": 500, "selected": 50, "purity": 0.25, "largest_weight": 31.5}
+    arms = {
+        BASELINE.name: {"selections": [[], []]},
+        BETTER.name: {"selections": [[{"drawn": 9}, last], [last | {"purity": 0.75, "gradient_error": 0.01234}]]},
+        "pseudo-labels": {"selections": [[{"pseudo_labels": 7, "pseudo_label_purity": None}], []]},
+    }
+    return {
+        "source_name": "made up",
+        "labeled": 1000,
+        "unlabeled": 64932,
+        "seeds": [0, 1],
+        "settings": {"augmentation": {"steps": 5000}},
+        "choice": choice,
+        "arms": arms,
+    }
+
+
+def test_selections_are_means_of_the_last_choices_and_blank_where_nothing_was_measured():
+    rows = rows_of(selections(made_up_report(None)))
+    assert set(rows) == {"arm", "---", BETTER.name, "pseudo-labels"}
+    of = dict(zip(rows["arm"], rows[BETTER.name], strict=True))
+    assert of["drawn"] == "2,000"
+    assert of["purity"] == "50.0 %"
+    assert of["largest weight"] == "31.5"
+    assert of["gradient error"] == "0.0123"
+    assert of["pseudo labels"] == ""
+    of = dict(zip(rows["arm"], rows["pseudo-labels"], strict=True))
+    assert (of["pseudo labels"], of["pseudo label purity"]) == ("7", "")
+
+
+def test_the_report_says_what_is_compared_and_what_is_kept():
+    proof, table = made_up_proof(), (BASELINE, WORSE, BETTER)
+    text = as_markdown(made_up_report({"words": "it is chosen"}), proof, table, beside_paper=False)
+    assert text.startswith("# made up: does synthetic data help?\n")
+    assert "1,000 labels, 64,932 unlabelled; 2 seeds, 400 test examples." in text
+    assert "5,000 more steps; of each, the weights best on validation are judged" in text
+    assert text.endswith("it is chosen.\n")
+    text = as_markdown(made_up_report(None), proof, table, beside_paper=False)
+    assert "of each, the last weights are judged" in text
+    assert text.endswith(f"{NOTHING_TO_CHOOSE_ON}.\n")

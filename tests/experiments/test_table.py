@@ -1,0 +1,108 @@
+"""An experiment before it runs: its jobs, its judge, and what is refused before anything is written."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from synthsieve.config import NetworkKind, Objective, load_settings
+from synthsieve.data.dataset import UNLABELED, Dataset, Examples, Kind
+from synthsieve.errors import SynthsieveError
+from synthsieve.experiments.arms import cells
+from synthsieve.experiments.table import JUDGE_STEPS, Experiment, judge_settings
+from synthsieve.learning.run_folder import Origin, RunFolder
+from tests.experiments.conftest import TINY
+
+
+def experiment(out, *more, seeds=(0, 1)):
+    settings = load_settings("digits-minutes", [*TINY, *more])
+    return Experiment(out, Origin("digits"), settings, seeds, tuple(cells(settings.proof.pool_sizes)))
+
+
+def vectors(known):
+    """200 vectors of two classes, of which `known` have their label."""
+    y = np.arange(200) % 2
+    x = np.random.default_rng(0).normal(size=(200, 3)).astype(np.float32) + y[:, None]
+    return Dataset("made up", Kind.VECTOR, ("a", "b"), Examples(x, np.where(np.arange(200) < known, y, UNLABELED)))
+
+
+def test_first_phases_and_judge_come_before_every_arm(tmp_path):
+    plan = experiment(tmp_path)
+    jobs = plan.jobs(vectors(200))
+    assert len({job.folder for job in jobs}) == len({job.name for job in jobs}) == 1 + 2 + 2 * len(plan.cells)
+    for job in jobs:
+        seed = job.settings.seed
+        if job.branch_of is None:
+            assert job.after == ()
+            assert job.steps == job.settings.total_steps == job.settings.learning.steps
+        else:
+            assert job.after == (plan.first_phase(seed), plan.judge)
+            assert job.branch_of == plan.first_phase(seed)
+            assert job.folder.parent == plan.first_phase(seed).parent
+            assert job.judge == plan.judge
+            assert job.steps == 6
+
+
+def test_without_twice_the_labels_there_is_no_judge(tmp_path):
+    plan = experiment(tmp_path, "data.labels=20")
+    assert plan.jobs(vectors(40))[0].name == "the judge"
+    jobs = plan.jobs(vectors(39))
+    assert all(job.judge is None and plan.judge not in (job.folder, *job.after) for job in jobs)
+    everything = experiment(tmp_path, "data.labels=none")
+    assert all(job.judge is None for job in everything.jobs(vectors(200)))
+
+
+def test_the_judge_is_the_label_tower_alone_with_all_labels():
+    settings = load_settings("digits-minutes", TINY)
+    judge = judge_settings(settings)
+    assert judge.data.labels is None
+    assert judge.data.validation_fraction == settings.data.validation_fraction
+    assert judge.learning.objective is Objective.SUPERVISED
+    assert (judge.model.latent_dim, judge.model.label_latent_dim) == (3, 0)
+    assert judge.model.encoder is NetworkKind.MLP  # label_encoder = auto is "as encoder"
+    assert judge.total_steps == settings.learning.steps
+    assert judge == judge.first_phase()
+    other = judge_settings(load_settings("digits-minutes", [*TINY, "model.label_encoder=strided"]))
+    assert other.model.encoder is NetworkKind.STRIDED
+    one_tower = judge_settings(load_settings("digits-minutes", ["learning.steps=9000"]))
+    assert one_tower.model == load_settings("digits-minutes").model
+    assert one_tower.total_steps == JUDGE_STEPS
+
+
+def test_check_gives_the_split_and_writes_nothing(tmp_path, digits):
+    out = tmp_path / "out"
+    split = experiment(out).check(digits)
+    assert (len(split.labeled), split.seed) == (50, 0)
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("more", "known", "sentence"),
+    [
+        (["data.labels=500"], 200, "asks for 250 of each class"),
+        (["data.labels=1"], 200, "every class needs at least one label"),
+        (["data.labels=4"], 9, "at least 2 test examples, but 1 came"),
+        (["model.generator=dcgan"], 200, "generator"),
+        (["data.validation_fraction=0", "augmentation.entropy_ceiling=auto"], 200, "needs validation rows"),
+    ],
+)
+def test_check_refuses_what_would_fail_later(tmp_path, more, known, sentence):
+    out = tmp_path / "out"
+    with pytest.raises(SynthsieveError, match=sentence):
+        experiment(out, *more).check(vectors(known))
+    assert not out.exists()
+
+
+def test_check_refuses_a_file_and_runs_of_other_settings_or_data(tmp_path, digits):
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(SynthsieveError, match="is no folder"):
+        experiment(tmp_path / "file").check(digits)
+    plan = experiment(tmp_path / "out")
+    arm = plan.jobs(digits)[-1]
+    RunFolder.create(arm.folder, plan.origin, arm.settings, digits)
+    plan.check(digits)
+    with pytest.raises(SynthsieveError, match=r"was begun with augmentation.temperature=0.5, not 0.7"):
+        experiment(tmp_path / "out", "augmentation.temperature=0.7").check(digits)
+    fewer = replace(digits, train=Examples(digits.train.x[1:], digits.train.y[1:]))
+    with pytest.raises(SynthsieveError, match="other rows or labels"):
+        plan.check(fewer)

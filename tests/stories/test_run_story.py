@@ -1,0 +1,325 @@
+"""`run` and `reproduce` end to end: what they write, what they say, and that they go on where they stopped."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from PIL import Image
+from tests.experiments.conftest import TINY, crew_here
+from tests.stories.test_command_line import synthsieve
+
+from synthsieve.experiments.arms import BASELINE, Arm, Cell, cells
+
+__all__ = ["crew_here"]  # the fixture
+
+ARMS = cells((40, 80))
+CRAIG = Cell(Arm.CRAIG, 80)
+PSEUDO = Cell(Arm.PSEUDO, 0)
+
+
+def words(out, *more, source="digits", labels=60):
+    settings = [word for setting in TINY for word in ("--set", setting)]
+    return ["run", source, "-o", str(out), "--labels", str(labels), "--workers", "1", *settings, *map(str, more)]
+
+
+def contents(folder):
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def written(folder):
+    """When every file of a run was written."""
+    return {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A run that nothing interrupted, and the JSON it printed."""
+    out = tmp_path_factory.mktemp("story") / "whole"
+    with pytest.MonkeyPatch.context() as patch:
+        crew_here.__wrapped__(patch)
+        done = synthsieve(*words(out, "--json", "--seed", 3))
+    assert "digits: 60 labelled, 1235 unlabelled, 143 validation, 359 test; 12 arms, 1 seed" in done.stderr
+    return out, json.loads(done.stdout)
+
+
+@pytest.fixture
+def copy(whole, tmp_path):
+    """The same run, to change."""
+    shutil.copytree(whole[0], tmp_path / "copy")
+    return tmp_path / "copy"
+
+
+def test_run_writes_a_table_figures_and_a_model(whole):
+    out, said = whole
+    table = json.loads((out / "table.json").read_text())
+    assert table["settings"]["data"]["labels"] == 60
+    assert "seed" not in table["settings"]
+    assert table["seeds"] == [3]
+    assert table["versions"]["torch"]
+    assert (table["labeled"], table["unlabeled"]) == (60, 1235)
+    assert list(table["arms"]) == list(table["proof"]["accuracy"]) == [cell.name for cell in ARMS]
+    assert set(table["proof"]["comparisons"]) == {cell.name for cell in ARMS if cell != BASELINE}
+    assert table["proof"]["test_examples"] == [359]
+    (last,) = table["arms"][CRAIG.name]["selections"][0]
+    assert last["drawn"] == 80
+    assert 0 <= last["purity"] <= 1  # by the judge, for most labels are known
+    assert table["quality"]["of"] == "entropy, L=80"
+    assert [row["temperature"] for row in table["temperature"]] == sorted(
+        {r["temperature"] for r in table["temperature"]}
+    )
+    text = (out / "table.md").read_text()
+    assert all(f"| {cell.name} |" in text for cell in ARMS)
+    assert said["words"] in text
+    assert said["proof"] == table["proof"]
+    assert said["choice"] == table["choice"]
+    figures = ["fig-1a-samples.png", "fig-1b-by-entropy.png", "temperature.svg"]
+    assert said["figures"] == [str(out / "figures" / name) for name in figures]
+    for name in figures[:2]:
+        with Image.open(out / "figures" / name) as picture:
+            assert picture.width == 4 * (20 * 9 + 1)
+    ElementTree.parse(out / "figures" / "temperature.svg")
+    assert not [path for path in out.rglob("*") if path.suffix == ".partial"]
+
+
+def test_the_model_kept_can_be_evaluated_and_sampled_from(whole, copy):
+    _, said = whole
+    chosen = said["chosen"]
+    report = json.loads(synthsieve("evaluate", copy / "model", "--json", "--threads", 1).stdout)
+    assert report["accuracy"] == said["proof"]["accuracy"][chosen][0]
+    synthsieve("sample", copy / "model", "--per-class", 2, "--threads", 1)
+    with np.load(copy / "model" / "samples.npz", allow_pickle=False) as drawn:
+        assert drawn["x"].shape == (20, 1, 8, 8)
+
+
+def test_the_same_command_again_trains_nothing_and_says_the_same(whole, copy, crew_here):
+    out, said = whole
+    before, runs = contents(copy), written(copy / "seed-3") | written(copy / "judge")
+    again = json.loads(synthsieve(*words(copy, "--json", "--seed", 3)).stdout)
+    assert crew_here == []
+    assert written(copy / "seed-3") | written(copy / "judge") == runs
+    assert contents(copy) == before == contents(out)
+    assert {**again, "out": 0, "model": 0, "table": 0, "figures": 0} == {
+        **said,
+        "out": 0,
+        "model": 0,
+        "table": 0,
+        "figures": 0,
+    }
+
+
+def test_reproduce_writes_the_table_and_takes_its_runs_up_again(tmp_path, crew_here):
+    settings = [word for setting in (*TINY, "data.labels=60") for word in ("--set", setting)]
+    command = ["reproduce", "--dataset", "digits", "-o", tmp_path, "--seeds", 1, "--workers", 1, *settings]
+    done = synthsieve(*command, "--quiet")
+    assert done.stderr == ""
+    assert done.stdout.startswith("# digits: does synthetic data help?")
+    assert "The paper's" not in done.stdout
+    assert len(crew_here) == 2 + len(ARMS)
+    report = json.loads(synthsieve(*command, "--json").stdout)
+    assert len(crew_here) == 2 + len(ARMS)
+    assert report == json.loads((tmp_path / "table.json").read_text())
+    assert not (tmp_path / "model").exists()
+
+
+def test_a_changed_setting_is_refused_and_changes_nothing(copy, crew_here):
+    before = written(copy)
+    for change, sentence in (
+        (["--set", "learning.steps=13"], "was begun with learning.steps=12, not 13"),
+        (["--set", "augmentation.temperature=0.9"], "was begun with augmentation.temperature=0.5, not 0.9"),
+        (["--labels", 70], "was begun with data.labels=60, not 70"),
+    ):
+        refused(words(copy, "--seed", 3, *change), sentence)
+    assert crew_here == []
+    assert written(copy) == before
+
+
+def arrange(out, **share):
+    """Let every arm get 80 % of validation right, but for those given."""
+    for cell in ARMS:
+        right = np.arange(143) < round(143 * share.get(cell.arm.name, 0.8))
+        path = out / "seed-3" / cell.slug / "right.npz"
+        with np.load(path) as stored:
+            test = stored["test"]
+        np.savez(path, validation=right, test=test)
+
+
+def test_where_no_arm_helps_the_model_of_real_data_alone_is_kept(copy, crew_here):
+    arrange(copy, REAL_ONLY=0.81)
+    done = synthsieve(*words(copy, "--seed", 3))
+    assert "real only is kept: no other arm is better on validation" in done.stdout
+    assert "the samples it learned from" not in done.stdout
+    same_weights(copy, BASELINE)
+    assert not (copy / "synthetic.npz").exists()
+
+
+def test_where_an_arm_helps_its_model_and_its_samples_are_kept_until_another_does(copy, crew_here):
+    arrange(copy, CRAIG=0.95, PSEUDO=0.9)
+    first = Cell(Arm.CRAIG, 40)  # of two that are equally good
+    done = synthsieve(*words(copy, "--seed", 3))
+    assert f"{first.name} is chosen over real only: +15.38 points on validation" in done.stdout
+    same_weights(copy, first)
+    with np.load(copy / "synthetic.npz", allow_pickle=False) as kept:
+        count = len(kept["y"])
+        assert kept["x"].shape == (count, 1, 8, 8)
+        assert kept["x"].dtype == np.uint8
+        assert {len(kept[name]) for name in ("weight", "entropy", "rank", "chain_seed", "latent")} == {count}
+        assert (kept["weight"] > 0).all()
+        assert kept["classes"].tolist() == [str(c) for c in range(10)]
+        (last,) = json.loads((copy / "table.json").read_text())["arms"][first.name]["selections"][0]
+        assert count == last["selected"]
+        assert kept["weight"].sum() == last["survivors"]
+
+    arrange(copy, PSEUDO=0.95)  # an arm without a pool: the samples of the other must not stay
+    done = json.loads(synthsieve(*words(copy, "--seed", 3, "--json")).stdout)
+    assert done["chosen"] == PSEUDO.name
+    assert done["synthetic"] is None
+    same_weights(copy, PSEUDO)
+    assert not (copy / "synthetic.npz").exists()
+
+
+def same_weights(out, cell):
+    kept, theirs = out / "model" / "best.safetensors", out / "seed-3" / cell.slug / "best.safetensors"
+    assert kept.read_bytes() == theirs.read_bytes()
+
+
+def write_table(path, known, lone=False):
+    """200 rows of three numbers and two classes, of which `known` have their label; `lone`: "high" has only one."""
+    y = np.arange(200) % 2
+    x = np.random.default_rng(0).normal(size=(200, 3)) + 2 * y[:, None]
+    kinds = ["" if i >= known or (lone and i > 1 and k) else ("low", "high")[k] for i, k in enumerate(y)]
+    rows = [f"{a:.4f},{b:.4f},{c:.4f},{kind}" for (a, b, c), kind in zip(x, kinds, strict=True)]
+    path.write_text("\n".join(["a,b,c,kind", *rows]))
+    return path
+
+
+def test_a_table_of_vectors_goes_the_whole_way(tmp_path, crew_here):
+    source, out = write_table(tmp_path / "table.csv", 150), tmp_path / "out"
+    done = synthsieve(*words(out, "--label", "kind", source=source, labels=20))
+    assert "20 labelled, 138 unlabelled, 12 validation, 30 test; 12 arms" in done.stdout
+    table = json.loads((out / "table.json").read_text())
+    assert table["arms"][CRAIG.name]["selections"][0][0]["purity"] is not None
+    assert [path.name for path in (out / "figures").iterdir()] == ["temperature.svg"]
+    synthsieve("sample", out / "model", "--per-class", 3, "--threads", 1)
+    with np.load(out / "model" / "samples.npz", allow_pickle=False) as drawn:
+        assert drawn["x"].shape == (6, 3)
+
+
+def test_few_labels_and_no_validation_no_judge_and_no_choice(tmp_path, crew_here):
+    source, out = write_table(tmp_path / "table.csv", 30), tmp_path / "out"
+    more = ["--label", "kind", "--set", "data.validation_fraction=0"]
+    done = synthsieve(*words(out, *more, source=source, labels=20))
+    assert "no validation rows: the best model cannot be chosen, the last one is kept" in done.stdout
+    assert "real only is kept: there are no validation rows to choose an arm on" in done.stdout
+    assert not (out / "judge").exists()
+    assert "the judge" not in crew_here
+    table = json.loads((out / "table.json").read_text())
+    assert table["choice"] is None
+    assert table["validation"] == {}
+    assert "purity" not in table["arms"][CRAIG.name]["selections"][0][0]
+    assert {row["purity"] for row in table["temperature"]} == {None}
+    assert table["proof"]["test_examples"] == [6]
+    assert (out / "model" / "best.safetensors").read_bytes() == (out / "seed-0/real-only/best.safetensors").read_bytes()
+    synthsieve("evaluate", out / "model", "--threads", 1)
+
+
+@pytest.mark.parametrize(
+    ("more", "sentence"),
+    [
+        (["--labels", "5"], "every class needs at least one label"),
+        (["--labels", "5000"], "labels=5000 asks for 500 of each class"),
+        (["--config", "digits-hours"], "the presets are"),
+        (["--set", "proof.pool_sizes=[80,40]"], "must be positive and ascending"),
+        (["--set", "model.encoder=dcgan"], "model.encoder can be mlp"),
+        (["--set", "data.validation_fraction=0", "--set", "augmentation.entropy_ceiling=auto"], "validation rows"),
+        (["-o", "/dev/null/out"], "/dev/null is no folder"),
+    ],
+)
+def test_bad_input_gets_one_sentence_and_writes_nothing(more, sentence, tmp_path, crew_here):
+    refused(words(tmp_path / "out", *more), sentence)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_class_without_labels_and_a_file_for_a_folder_are_refused(tmp_path, crew_here):
+    source = write_table(tmp_path / "table.csv", 200, lone=True)
+    refused(
+        words(tmp_path / "out", "--label", "kind", source=source, labels=20), "class 'high' has only 1 labelled row"
+    )
+    refused(words(tmp_path / "out", source=source, labels=20), "label")
+    refused(words(source), f"{source} is no folder")
+    assert [path.name for path in tmp_path.iterdir()] == ["table.csv"]
+
+
+def refused(command, sentence):
+    done = synthsieve(*command, code=2)
+    assert sentence in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert done.stdout == ""
+
+
+def test_a_killed_run_goes_on_and_ends_as_an_unbroken_one(whole, tmp_path):
+    kill_when(tmp_path / "seed-3" / BASELINE.slug / "last.safetensors", tmp_path, os.killpg)
+    ends_as(whole[0], tmp_path)
+
+
+@pytest.mark.slow
+def test_workers_end_with_a_run_that_is_killed_alone(whole, tmp_path):
+    kill_when(tmp_path / "judge" / "last.safetensors", tmp_path, os.kill)
+    kill_when(tmp_path / "seed-3" / CRAIG.slug / "last.safetensors", tmp_path, os.kill)
+    ends_as(whole[0], tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kill", [os.kill, os.killpg], ids=["alone", "with its workers"])
+def test_ctrl_c_ends_everything_at_once(kill, tmp_path):
+    long = [*command(tmp_path), "--set", "learning.steps=100000"]
+    process = subprocess.Popen(long, start_new_session=True, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    while process.poll() is None and not (tmp_path / "judge" / "last.safetensors").exists():
+        time.sleep(0.01)
+    kill(process.pid, signal.SIGINT)
+    _, said = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert b"Traceback" not in said
+    wait_for_the_last_of(process.pid)
+
+
+def command(out):
+    return [sys.executable, "-m", "synthsieve", *words(out, "--seed", 3, "--quiet")]
+
+
+def kill_when(reached, out, kill):
+    """Begin or go on with a run, and kill it once a file is there; no process of it stays."""
+    process = subprocess.Popen(command(out), start_new_session=True, stdout=subprocess.DEVNULL)
+    while process.poll() is None and not reached.exists():
+        time.sleep(0.005)
+    kill(process.pid, signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    wait_for_the_last_of(process.pid)
+    assert not (out / "table.json").exists()
+
+
+def ends_as(whole, out):
+    """A run that is gone on with writes the bytes of an unbroken one."""
+    subprocess.run(command(out), check=True, stdout=subprocess.DEVNULL)
+    mine, theirs = contents(out), contents(whole)
+    assert mine.keys() == theirs.keys()
+    # selections.jsonl tells the time a choice took, run.json the number of threads
+    other = {path.name for path in mine if mine[path] != theirs[path]}
+    assert other <= {"selections.jsonl", "run.json"}
+
+
+def wait_for_the_last_of(group):
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        try:
+            os.killpg(group, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.01)
+    raise AssertionError("a process goes on")
