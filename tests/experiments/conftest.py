@@ -48,9 +48,14 @@ class CrewHere:
         pass
 
 
-@pytest.fixture
-def crew_here(monkeypatch):
-    """Every job is done in this process; the list of those begun. For verbs: --workers 1."""
+def work_here(monkeypatch):
+    """From now on every job is done in this process, one at a time: the list of those begun."""
     monkeypatch.setattr(CrewHere, "begun", [], raising=False)
     monkeypatch.setattr(jobs, "_Crew", CrewHere)
     return CrewHere.begun
+
+
+@pytest.fixture
+def crew_here(monkeypatch):
+    """Every job is done in this process; the list of those begun. For verbs: --workers 1."""
+    return work_here(monkeypatch)

@@ -54,6 +54,7 @@ def test_a_job_waits_for_those_before_it_and_is_never_done_twice(tmp_path, crew_
     assert {total for _, total, _ in heard.said} == {12 + 6}
     assert [done for done, _, _ in heard.said] == sorted(done for done, _, _ in heard.said)
     assert heard.said[0] == (0, 18, "0 of 2 runs done")
+    assert heard.said[-1] == (18, 18, "2 of 2 runs done")
     assert len(right(arm.folder, "test")) == 359
     assert len(right(arm.folder, "validation")) == 143
     assert len(right(arm.folder, "train")) == 0

@@ -83,6 +83,8 @@ def test_check_gives_the_split_and_writes_nothing(tmp_path, digits):
         (["data.labels=1"], 200, "every class needs at least one label"),
         (["data.labels=4"], 9, "at least 2 test examples, but 1 came"),
         (["model.generator=dcgan"], 200, "generator"),
+        (["augmentation.augment_from_step=6"], 200, "must lie in the second phase, 12 to 17"),
+        (["augmentation.augment_from_step=18"], 200, "must lie in the second phase, 12 to 17"),
         (["data.validation_fraction=0", "augmentation.entropy_ceiling=auto"], 200, "needs validation rows"),
     ],
 )

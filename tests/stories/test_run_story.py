@@ -11,8 +11,9 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
-from tests.experiments.conftest import TINY, crew_here
+from tests.experiments.conftest import TINY, crew_here, work_here
 from tests.stories.test_command_line import synthsieve
 
 from synthsieve.experiments.arms import BASELINE, Arm, Cell, cells
@@ -22,6 +23,7 @@ __all__ = ["crew_here"]  # the fixture
 ARMS = cells((40, 80))
 CRAIG = Cell(Arm.CRAIG, 80)
 PSEUDO = Cell(Arm.PSEUDO, 0)
+ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1"}
 
 
 def words(out, *more, source="digits", labels=60):
@@ -42,8 +44,9 @@ def written(folder):
 def whole(tmp_path_factory):
     """A run that nothing interrupted, and the JSON it printed."""
     out = tmp_path_factory.mktemp("story") / "whole"
+    torch.set_num_threads(1)  # as in the processes it is compared with
     with pytest.MonkeyPatch.context() as patch:
-        crew_here.__wrapped__(patch)
+        work_here(patch)
         done = synthsieve(*words(out, "--json", "--seed", 3))
     assert "digits: 60 labelled, 1235 unlabelled, 143 validation, 359 test; 12 arms, 1 seed" in done.stderr
     return out, json.loads(done.stdout)
@@ -295,7 +298,7 @@ def command(out):
 
 def kill_when(reached, out, kill):
     """Begin or go on with a run, and kill it once a file is there; no process of it stays."""
-    process = subprocess.Popen(command(out), start_new_session=True, stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(command(out), start_new_session=True, stdout=subprocess.DEVNULL, env=ONE_THREAD)
     while process.poll() is None and not reached.exists():
         time.sleep(0.005)
     kill(process.pid, signal.SIGKILL)
@@ -306,7 +309,7 @@ def kill_when(reached, out, kill):
 
 def ends_as(whole, out):
     """A run that is gone on with writes the bytes of an unbroken one."""
-    subprocess.run(command(out), check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(command(out), check=True, stdout=subprocess.DEVNULL, env=ONE_THREAD)
     mine, theirs = contents(out), contents(whole)
     assert mine.keys() == theirs.keys()
     # selections.jsonl tells the time a choice took, run.json the number of threads

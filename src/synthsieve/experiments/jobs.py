@@ -65,11 +65,10 @@ def run_jobs(jobs: Sequence[Job], origin: Origin, *, workers: int, progress: Pro
     done = {job.folder for job in jobs if is_finished(job.folder)}
     waiting = [job for job in jobs if job.folder not in done]
     steps = {job.folder: job.steps if job.folder in done else 0 for job in jobs}
+    total = sum(job.steps for job in jobs)
+    progress.update(sum(steps.values()), total, f"{len(done)} of {len(jobs)} runs done")
     with closing(progress), closing(_Crew(origin)) as crew:
         while waiting or crew.busy:
-            progress.update(
-                sum(steps.values()), sum(job.steps for job in jobs), f"{len(done)} of {len(jobs)} runs done"
-            )
             ready = [job for job in waiting if done.issuperset(job.after)]
             for job in ready[: workers - len(crew.busy)]:
                 waiting.remove(job)
@@ -79,6 +78,7 @@ def run_jobs(jobs: Sequence[Job], origin: Origin, *, workers: int, progress: Pro
                 steps[job.folder] = job.steps if steps_done is None else steps_done
                 if steps_done is None:
                     done.add(job.folder)
+            progress.update(sum(steps.values()), total, f"{len(done)} of {len(jobs)} runs done")
 
 
 def is_finished(folder: Path) -> bool:

@@ -86,6 +86,12 @@ class Experiment:
         there = next(path for path in (self.out, *self.out.absolute().parents) if path.exists())
         if not there.is_dir() or not os.access(there, os.W_OK):
             raise ConfigError(f"cannot write to {self.out}: {there} is no folder that may be written to; give another")
+        settings = self.settings
+        if not settings.learning.steps <= settings.augment_from_step < settings.total_steps:
+            raise ConfigError(
+                f"augmentation.augment_from_step={settings.augment_from_step} must lie in the second phase, "
+                f"{settings.learning.steps} to {settings.total_steps - 1}: arms branch off where it begins"
+            )
         splits = {}
         for job in self.jobs(dataset):
             if RunFolder.exists(job.folder):
@@ -95,7 +101,7 @@ class Experiment:
             elif job.branch_of is None:
                 splits[job.folder] = self._planned(job, dataset)
         split = splits[self.first_phase(self.seeds[0])]
-        if not len(split.validation) and self.settings.augmentation.entropy_ceiling is Ceiling.AUTO:
+        if not len(split.validation) and settings.augmentation.entropy_ceiling is Ceiling.AUTO:
             raise ConfigError(
                 'augmentation.entropy_ceiling="auto" needs validation rows to search on: keep some, or give a number'
             )
