@@ -67,11 +67,11 @@ def test_a_coreset_stands_for_all_survivors():
 
 
 def test_a_sample_that_became_another_class_is_rejected_and_the_reason_kept():
-    pool = made(keep_fraction=1.0, coreset="none").pool
+    pool = made(keep_fraction=1.0, coreset="everything").pool
     predicted = logits_at_x(pool, np.arange(len(pool))).argmax(axis=1)
     assert 0 < (predicted != pool.y).sum() < len(pool)
     assert np.array_equal(pool.reason == Reason.OTHER_LABEL, predicted != pool.y)
-    assert made(keep_fraction=1.0, coreset="none", require_asked_class=False).figures["survivors"] == 900
+    assert made(keep_fraction=1.0, coreset="everything", require_asked_class=False).figures["survivors"] == 900
 
 
 @pytest.mark.parametrize("noise", [False, True])
@@ -134,14 +134,14 @@ def test_a_random_tenth_has_equal_weights_within_a_class():
 
 def test_an_absolute_ceiling_replaces_the_fraction_and_starves_in_one_sentence():
     half = float(np.median(made().pool.entropy))
-    pool = made(entropy_ceiling=half, require_asked_class=False, coreset="none").pool
+    pool = made(entropy_ceiling=half, require_asked_class=False, coreset="everything").pool
     assert np.array_equal(pool.entropy < half, pool.reason == Reason.KEPT)
     with pytest.raises(SelectionError, match=r"no sample under entropy_ceiling=1e-30 \(lowest was"):
         made(entropy_ceiling=1e-30)
 
 
 def test_auto_takes_the_ceiling_that_validation_likes_best():
-    settings = AugmentationSettings(pool_size=300, entropy_ceiling="auto", coreset="none")
+    settings = AugmentationSettings(pool_size=300, entropy_ceiling="auto", coreset="everything")
     seen = []
 
     def try_pool(pool):

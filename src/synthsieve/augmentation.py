@@ -179,7 +179,7 @@ def _draw(
         seeds = drawing.chain_seeds(derive_seed(seed, "pool"), y)
     else:
         y, seeds = latents_of.y, latents_of.chain_seed
-    keep_features = settings.gradients is GradientSource.LAST_LAYER and settings.coreset is not Coreset.NONE
+    keep_features = settings.gradients is GradientSource.LAST_LAYER and settings.coreset is not Coreset.EVERYTHING
     z, logits_z, logits_x, features = [], [], [], []
     for rows in drawing.blocks(len(y)):
         if latents_of is None:
@@ -249,7 +249,7 @@ def _choose(
     """The coreset of the survivors: weights and ranks over the whole pool."""
     kept = np.flatnonzero(survivors.kept)
     weight, rank = np.zeros(len(drawn.y)), np.full(len(drawn.y), -1, dtype=np.int64)
-    if settings.coreset in (Coreset.NONE, Coreset.RANDOM):
+    if settings.coreset in (Coreset.EVERYTHING, Coreset.RANDOM):
         stream = numpy_stream(seed, "random tenth")
         for label in np.unique(drawn.y[kept]):
             rows = kept[drawn.y[kept] == label]

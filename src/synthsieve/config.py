@@ -95,7 +95,7 @@ class Ceiling(StrEnum):
 class Coreset(StrEnum):
     """What is kept of those that pass the filter: all, a random part, or a weighted part by CRAIG or AdaCore."""
 
-    NONE = "none"
+    EVERYTHING = "everything"
     RANDOM = "random"
     CRAIG = "craig"
     ADACORE = "adacore"
@@ -115,7 +115,7 @@ class GradientThrough(StrEnum):
 
     ALL = "all"
     LAST = "last"
-    NONE = "none"
+    NOTHING = "nothing"
 
 
 class _Section(BaseModel):
@@ -257,7 +257,7 @@ class ImplicitSettings(_Section):
     batch: int = Field(100, ge=1, le=1_000_000)
     num_steps: int = Field(20, ge=0)
     temperature: float = Field(1.0, ge=0)
-    gradient: GradientThrough = GradientThrough.NONE
+    gradient: GradientThrough = GradientThrough.NOTHING
     gradient_steps: int = Field(5, ge=0, description="how many steps `last` means")
     freeze_generator: bool = Field(True, description="the generator gets no gradient from this term")
 

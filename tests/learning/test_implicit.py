@@ -220,7 +220,7 @@ def test_last_of_all_steps_is_all_and_last_of_no_step_is_none():
     for steps in (4, 9):
         last = found(GradientThrough.LAST, steps)
         assert all(torch.equal(everything[name], last[name]) for name in everything)
-    assert_close(found(GradientThrough.NONE, 5), found(GradientThrough.LAST, 0))
+    assert_close(found(GradientThrough.NOTHING, 5), found(GradientThrough.LAST, 0))
     sizes = [size_of(found(GradientThrough.LAST, steps), "energy") for steps in range(5)]
     assert len(set(sizes)) == 5  # each step adds its own
 
@@ -258,7 +258,7 @@ def test_last_is_a_chain_cut_by_hand(steps, freeze_generator):
 def test_detached_and_frozen_nothing_is_recorded_up_to_x():
     model = small_model()
     y, start = classes_and_start(model)
-    chain = chain_of(model, implicit(GradientThrough.NONE, freeze_generator=True), y, start)
+    chain = chain_of(model, implicit(GradientThrough.NOTHING, freeze_generator=True), y, start)
     assert not chain.z.requires_grad
     assert not chain.x.requires_grad
     found = gradients(model, cross_entropy(chain.logits, y))
@@ -274,7 +274,7 @@ def test_detached_and_frozen_nothing_is_recorded_up_to_x():
 def test_detached_but_not_frozen_the_generator_learns_and_z_does_not():
     model = small_model()
     y, start = classes_and_start(model)
-    chain = chain_of(model, implicit(GradientThrough.NONE), y, start)
+    chain = chain_of(model, implicit(GradientThrough.NOTHING), y, start)
     assert not chain.z.requires_grad
     assert size_of(gradients(model, cross_entropy(chain.logits, y)), "generator") > 0
 

@@ -28,9 +28,9 @@ class Arm(StrEnum):
 
 # Which arms draw a pool, and how they treat it.
 POOLED: dict[Arm, dict[str, Any]] = {
-    Arm.ALL: {**NO_FILTER, "coreset": Coreset.NONE},
+    Arm.ALL: {**NO_FILTER, "coreset": Coreset.EVERYTHING},
     Arm.RANDOM: {**NO_FILTER, "coreset": Coreset.RANDOM},
-    Arm.ENTROPY: {"coreset": Coreset.NONE},
+    Arm.ENTROPY: {"coreset": Coreset.EVERYTHING},
     Arm.ENTROPY_RANDOM: {"coreset": Coreset.RANDOM},
     Arm.CRAIG: {"coreset": Coreset.CRAIG},
     Arm.ADACORE: {"coreset": Coreset.ADACORE},

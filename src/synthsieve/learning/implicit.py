@@ -123,7 +123,7 @@ def _draw_latents(
         start,
         settings=chains,
         generator=generator,
-        differentiable=settings.gradient is not GradientThrough.NONE,
+        differentiable=settings.gradient is not GradientThrough.NOTHING,
         gradient_steps=settings.gradient_steps if settings.gradient is GradientThrough.LAST else None,
     ).z
 

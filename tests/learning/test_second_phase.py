@@ -1,0 +1,245 @@
+"""The second phase: what step 8 moves, when choices are made, and that branching and resuming change nothing."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from synthsieve.config import load_settings
+from synthsieve.errors import CheckpointError
+from synthsieve.learning import additions as store
+from synthsieve.learning import step as steps
+from synthsieve.learning.additions import choose_additions, is_due, read_figures
+from synthsieve.learning.batch_source import BatchSource
+from synthsieve.learning.loop import Trials, branch, fit
+from synthsieve.learning.run_folder import RunFolder
+
+SECOND = [
+    "augmentation.steps=10",
+    "augmentation.reselect_every=4",
+    "augmentation.pool_size=100",
+    "augmentation.batch_synthetic=15",
+    "augmentation.coreset=adacore",
+    "pseudo_labels.batch=10",
+    "sampling.num_steps=3",
+]
+
+
+def weights(run):
+    return {name: value.clone() for name, value in run.model().state_dict().items()}
+
+
+def same(one, two):
+    return all(torch.equal(one[name], two[name]) for name in one)
+
+
+def stop_after(run, dataset, step, monkeypatch):
+    """Run `fit` until the given step is done, as if the process were killed then."""
+
+    class KilledError(Exception):
+        pass
+
+    real = steps.take_step
+
+    def take(learner, batch):
+        if learner.step == step:
+            raise KilledError
+        real(learner, batch)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("synthsieve.learning.loop.take_step", take)
+        with pytest.raises(KilledError):
+            fit(run, dataset)
+
+
+@pytest.mark.parametrize("killed_at", [13, 15, 17, 21])
+def test_a_killed_and_resumed_second_phase_equals_an_unbroken_one(quick_run, digits, monkeypatch, killed_at):
+    whole, broken = quick_run("whole", *SECOND), quick_run("broken", *SECOND)
+    fit(whole, digits)
+    stop_after(broken, digits, killed_at, monkeypatch)
+    fit(RunFolder.open(broken.path), digits)
+    assert same(weights(whole), weights(broken))
+    for name in ("history.jsonl", "selections.jsonl"):
+        one, two = ((run.path / name).read_text() for run in (whole, broken))
+        assert _timeless(one) == _timeless(two)
+
+
+def test_a_branch_equals_a_run_that_never_stopped(quick_run, digits):
+    whole, base, branched = quick_run("whole", *SECOND), quick_run("base"), quick_run("branch", *SECOND)
+    fit(whole, digits)
+    fit(base, digits)
+    branch(branched, base)
+    fit(branched, digits)
+    assert same(weights(whole), weights(branched))
+    assert (whole.path / "history.jsonl").read_text() == (branched.path / "history.jsonl").read_text()
+
+
+def test_a_branch_needs_a_finished_first_phase_of_the_same_settings(quick_run, digits, monkeypatch):
+    base, branched = quick_run("base"), quick_run("branch", *SECOND)
+    with pytest.raises(CheckpointError, match="no checkpoint"):
+        branch(branched, base)
+    stop_after(base, digits, 9, monkeypatch)
+    with pytest.raises(CheckpointError, match=r"stands at step 8, not at learning.steps=12: finish it with --resume"):
+        branch(branched, base)
+    fit(base, digits)
+    with pytest.raises(CheckpointError, match="another settings"):
+        branch(quick_run("other", *SECOND, "model.dropout=0.3"), base)
+
+
+def test_choices_are_made_when_due_and_older_pools_removed(quick_run, digits):
+    run = quick_run("run", *SECOND)
+    fit(run, digits, judge=lambda x: np.zeros(len(x), dtype=np.int64))
+    figures = read_figures(run.path)
+    assert [row["step"] for row in figures] == [12, 16, 20]
+    assert sorted(path.name for path in run.path.glob("*-*.npz")) == ["additions-0000020.npz", "pool-0000020.npz"]
+    last = figures[-1]
+    assert last["drawn"] == 100
+    assert sum(last["survivors_per_class"]) == last["survivors"]
+    assert last["purity"] == pytest.approx(last["selected_per_class"][0] / last["selected"])
+    assert last["pseudo_labels"] == sum(last["pseudo_labels_per_class"])
+    assert 0 <= last["pseudo_label_purity"] <= 1
+    assert set(last["entropy_quantiles"]) == {"0.05", "0.25", "0.5", "0.75", "0.95"}
+
+
+def test_pseudo_labels_are_the_surest_predictions_on_unlabelled_rows(quick_run, digits):
+    run = quick_run("run", *SECOND, "augmentation.enabled=false", "pseudo_labels.keep_fraction=0.2")
+    chosen = choose_additions(run.new_learner(), run, digits, None)
+    assert chosen.pool is None
+    pseudo = chosen.pseudo
+    assert set(pseudo.rows) <= set(run.split.unlabeled)
+    assert (pseudo.entropy < pseudo.ceiling).all()
+    purity = (digits.train.y[pseudo.rows] == pseudo.y).mean()
+    assert chosen.figures["pseudo_label_purity"] == pytest.approx(purity)
+
+
+def test_pseudo_labels_obey_an_absolute_ceiling(quick_run, digits):
+    run = quick_run("run", *SECOND, "augmentation.enabled=false", "pseudo_labels.entropy_ceiling=2.0")
+    pseudo = choose_additions(run.new_learner(), run, digits, None).pseudo
+    assert 0 < len(pseudo.rows) < len(run.split.unlabeled)
+    assert pseudo.entropy.max() < 2.0
+
+
+def test_additions_come_back_from_disk(quick_run, digits, tmp_path):
+    run = quick_run("run", *SECOND)
+    chosen = choose_additions(run.new_learner(), run, digits, None)
+    store.write(chosen, tmp_path)
+    again = store.read(tmp_path, chosen.step)
+    assert np.array_equal(again.pool.x, chosen.pool.x)
+    assert np.array_equal(again.pseudo.rows, chosen.pseudo.rows)
+    assert again.pseudo.ceiling == chosen.pseudo.ceiling
+    assert np.array_equal(again.curvature.squared_diagonal, chosen.curvature.squared_diagonal)
+    assert again.figures == json.loads(json.dumps(chosen.figures))
+    (tmp_path / f"additions-{chosen.step:07d}.npz").write_bytes(b"PK")
+    with pytest.raises(CheckpointError, match="cannot be used"):
+        store.read(tmp_path, chosen.step)
+
+
+@pytest.fixture
+def added(quick_run, digits):
+    run = quick_run("run", *SECOND, "augmentation.augment_from_step=0")
+    learner = run.new_learner()
+    source = BatchSource(run, digits)
+    source.add(choose_additions(learner, run, digits, None))
+    learner.model.train()
+    return learner, next(source)
+
+
+def test_step_8_reaches_f_and_the_label_tower_and_not_the_generator(added):
+    learner, batch = added
+    before = {name: value.clone() for name, value in learner.model.state_dict().items()}
+    steps.learn_labels(learner, batch)
+    moved = {name.split(".")[0] for name, value in learner.model.state_dict().items() if not value.equal(before[name])}
+    assert moved == {"energy", "encoder"}
+    assert {"synthetic_cross_entropy", "pseudo_cross_entropy"} <= set(learner.terms)
+
+
+def test_the_added_loss_is_the_coefficient_times_the_weighted_mean(added):
+    learner, batch = added
+    q = learner.model.eval().posterior(torch.cat([batch.synthetic.x, batch.pseudo.x]))
+    logits = learner.model.energy.class_logits(q.mean)
+    each = torch.nn.functional.cross_entropy(logits, torch.cat([batch.synthetic.y, batch.pseudo.y]), reduction="none")
+    n = len(batch.synthetic.y)
+    settings = learner.settings
+    expected = settings.augmentation.synthetic_loss_weight * (batch.synthetic.weights * each[:n]).mean()
+    expected += settings.pseudo_labels.loss_weight * each[n:].mean()
+    assert torch.allclose(steps._added_terms(learner, batch, logits, {}), expected)
+
+
+@pytest.mark.parametrize(("frozen", "moved"), [(True, False), (False, True)])
+def test_the_implicit_form_moves_the_generator_only_where_it_is_free(quick_run, digits, frozen, moved):
+    run = quick_run(
+        "run",
+        *SECOND,
+        "implicit.enabled=true",
+        "implicit.gradient=last",
+        "implicit.num_steps=3",
+        f"implicit.freeze_generator={str(frozen).lower()}",
+        "augmentation.augment_from_step=0",
+    )
+    learner = run.new_learner()
+    learner.model.train()
+    before = [value.clone() for value in learner.model.generator.parameters()]
+    steps.learn_labels(learner, next(BatchSource(run, digits)))
+    assert "implicit_cross_entropy" in learner.terms
+    after = list(learner.model.generator.parameters())
+    assert any(not torch.equal(a, b) for a, b in zip(before, after, strict=True)) is moved
+
+
+def test_the_implicit_form_shares_the_cross_entropy_with_the_real_labels(quick_run, digits):
+    losses = {}
+    for share in (0.25, 1.0):
+        run = quick_run(f"run{share}", *SECOND, "implicit.enabled=true", f"implicit.real_fraction={share}")
+        learner = run.new_learner()
+        learner.step = 12
+        learner.model.train()
+        steps.learn_labels(learner, next(BatchSource(run, digits)))
+        losses[share] = learner.terms
+    quarter, whole = losses[0.25], losses[1.0]
+    assert quarter["cross_entropy"] == whole["cross_entropy"]
+    change = 0.75 * (quarter["implicit_cross_entropy"] - quarter["cross_entropy"])
+    assert quarter["labels"] - whole["labels"] == pytest.approx(change, rel=1e-4)
+
+
+def test_real_data_alone_is_untouched_by_what_others_add(quick_run, digits):
+    off = [*SECOND, "augmentation.enabled=false", "pseudo_labels.enabled=false"]
+    plain, other = quick_run("plain", *off), quick_run("other", *off, "augmentation.pool_size=7")
+    fit(plain, digits)
+    fit(other, digits)
+    assert same(weights(plain), weights(other))
+    assert read_figures(plain.path) == []
+
+
+def test_a_trial_scores_a_copy_and_leaves_the_learner_alone(quick_run, digits):
+    run = quick_run("run", *SECOND, "augmentation.trial_steps=3")
+    learner = run.new_learner()
+    before = {name: value.clone() for name, value in learner.model.state_dict().items()}
+    streams = {name: generator.get_state() for name, generator in learner.generators.items()}
+    chosen = choose_additions(learner, run, digits, None)
+    trial = Trials(learner, run, digits)
+    assert trial(chosen) == trial(chosen)
+    assert 0 <= trial(chosen) <= 1
+    assert same(before, learner.model.state_dict())
+    assert all(torch.equal(state, learner.generators[name].get_state()) for name, state in streams.items())
+
+
+def test_the_ceiling_is_searched_on_validation(quick_run, digits):
+    run = quick_run("run", *SECOND, "augmentation.entropy_ceiling=auto", "augmentation.trial_steps=2")
+    fit(run, digits)
+    figures = read_figures(run.path)[0]
+    best = figures["ceilings_tried"][int(np.argmax(figures["validation_at_ceiling"]))]
+    assert figures["entropy_ceiling"] == best
+
+
+def test_choices_are_due_from_the_given_step_on():
+    settings = load_settings(None, ["learning.steps=10", "augmentation.reselect_every=4"])
+    assert [step for step in range(20) if is_due(step, settings)] == [10, 14, 18]
+    early = load_settings(None, ["augmentation.augment_from_step=3", "augmentation.reselect_every=5"])
+    assert [step for step in range(14) if is_due(step, early)] == [3, 8, 13]
+    off = load_settings(None, ["augmentation.enabled=false", "pseudo_labels.enabled=false", "learning.steps=1"])
+    assert not any(is_due(step, off) for step in range(20))
+
+
+def _timeless(lines):
+    rows = [json.loads(line) for line in lines.splitlines()]
+    return [{name: value for name, value in row.items() if name != "seconds"} for row in rows]
