@@ -13,9 +13,9 @@ PAPERS = (10_000, 40_000, 100_000, 200_000)
 # arm -> a pool, its coreset, its entropy filter, pseudo-labels, the implicit form
 EXPECTED = {
     Arm.REAL_ONLY: (False, None, None, False, False),
-    Arm.ALL: (True, Coreset.NONE, False, False, False),
+    Arm.ALL: (True, Coreset.EVERYTHING, False, False, False),
     Arm.RANDOM: (True, Coreset.RANDOM, False, False, False),
-    Arm.ENTROPY: (True, Coreset.NONE, True, False, False),
+    Arm.ENTROPY: (True, Coreset.EVERYTHING, True, False, False),
     Arm.ENTROPY_RANDOM: (True, Coreset.RANDOM, True, False, False),
     Arm.CRAIG: (True, Coreset.CRAIG, True, False, False),
     Arm.ADACORE: (True, Coreset.ADACORE, True, False, False),

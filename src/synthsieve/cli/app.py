@@ -26,6 +26,9 @@ app = typer.Typer(
 )
 
 
+INTERRUPTED = 130  # the exit code of a process that Ctrl-C ended
+
+
 def _show_version(value: bool) -> None:
     if value:
         typer.echo(f"synthsieve {__version__}")
@@ -59,8 +62,11 @@ def main(arguments: list[str] | None = None) -> None:
         where = f"{error.filename}: " if error.filename else ""
         typer.echo(f"synthsieve: {where}{error.strerror or error}: check the path, its rights and the disk", err=True)
         raise SystemExit(2) from None
-    except KeyboardInterrupt:
-        typer.echo(
-            "synthsieve: interrupted; what was written is whole, and --resume goes on where a verb has it", err=True
-        )
-        raise SystemExit(130) from None
+    except SystemExit as end:
+        if end.code == INTERRUPTED:  # typer has caught the interrupt and says nothing of it
+            typer.echo(
+                "synthsieve: interrupted; what was written is whole: run and reproduce go on with the same command, "
+                "fit with --resume",
+                err=True,
+            )
+        raise

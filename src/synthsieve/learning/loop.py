@@ -9,7 +9,7 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from synthsieve.data.dataset import Dataset
-from synthsieve.errors import CheckpointError
+from synthsieve.errors import CheckpointError, ConfigError
 from synthsieve.evaluation.accuracy import Scores, score_part
 from synthsieve.files import write_text
 from synthsieve.learning import checkpoint
@@ -118,6 +118,11 @@ def branch(run: RunFolder, base: RunFolder) -> None:
 
     The branch then equals a run that never stopped there.
     """
+    if run.settings.augment_from_step < run.settings.learning.steps:
+        raise ConfigError(
+            f"augmentation.augment_from_step={run.settings.augment_from_step} lies within the first phase "
+            f"(learning.steps={run.settings.learning.steps}), which a branch shares with others: leave it out"
+        )
     learner = run.new_learner()
     notes = checkpoint.load(base.last, learner, first_phase=True)
     if learner.step != run.settings.learning.steps:
