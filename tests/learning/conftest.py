@@ -25,6 +25,8 @@ QUICK = [
     "learning.mutual_information_weight=0.1",
     "learning.label_kl_weight=0.01",
     "learning.logit_penalty=0.001",
+    "augmentation.steps=0",
+    "sampling.num_steps=3",
 ]
 
 

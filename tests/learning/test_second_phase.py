@@ -22,7 +22,6 @@ SECOND = [
     "augmentation.batch_synthetic=15",
     "augmentation.coreset=adacore",
     "pseudo_labels.batch=10",
-    "sampling.num_steps=3",
 ]
 
 

@@ -87,7 +87,7 @@ def fit(
                 source.add(additions)
             take_step(learner, next(source))
             history.add(learner.terms)
-            at_end = learner.step == total_steps
+            at_end = learner.step in (settings.steps, total_steps)  # of a phase
             if learner.step % settings.evaluate_every == 0 or at_end:
                 scores = score_part(learner.averaged, run.encoding, dataset, run.split, "validation")
                 if scores is not None and not math.isfinite(scores.cross_entropy):

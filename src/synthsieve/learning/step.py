@@ -48,6 +48,7 @@ class Batch:
 def take_step(learner: Learner, batch: Batch) -> None:
     """Steps 2 to 6 and 8 of Algorithm 1; the supervised twin takes step 6 alone. Step 7 comes between some steps."""
     learner.model.train()
+    learner.terms.clear()
     if learner.settings.learning.objective is Objective.JOINT:
         x = _elbo_examples(learner, batch)
         q, z_posterior = sample_posterior(learner, x)  # step 3
