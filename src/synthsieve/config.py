@@ -246,7 +246,8 @@ class PseudoLabelSettings(_Section):
     loss_weight: float = Field(0.3, ge=0, description="coefficient of their cross-entropy")
     batch: int = Field(100, ge=1, le=1_000_000)
     entropy_ceiling: float | None = Field(None, gt=0, description="in nats; none = keep_fraction decides")
-    keep_fraction: float = Field(0.3, gt=0, le=1, description="of each predicted class, the lowest entropies")
+    keep_fraction: float = Field(0.5, gt=0, le=1, description="of each predicted class, the lowest entropies")
+    reselect_every: int = Field(100, ge=1, description="steps from one choice to the next")
 
 
 class ImplicitSettings(_Section):

@@ -11,7 +11,13 @@ from synthsieve.learning.loop import BatchSource
 from synthsieve.learning.run_folder import Origin, RunFolder
 from synthsieve.learning.step import take_step
 
-SHAPES = {"digits-minutes": (1, 8, 8), "mnist-minutes": (1, 28, 28), "svhn-cpu": (3, 32, 32), "svhn-paper": (3, 32, 32)}
+SHAPES = {
+    "digits-minutes": (1, 8, 8),
+    "mnist-minutes": (1, 28, 28),
+    "svhn-cpu": (3, 32, 32),
+    "svhn-table": (3, 32, 32),
+    "svhn-paper": (3, 32, 32),
+}
 
 
 def noise(shape):

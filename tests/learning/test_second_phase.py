@@ -21,6 +21,7 @@ SECOND = [
     "augmentation.pool_size=100",
     "augmentation.batch_synthetic=15",
     "augmentation.coreset=adacore",
+    "pseudo_labels.reselect_every=3",
     "pseudo_labels.batch=10",
 ]
 
@@ -31,6 +32,12 @@ def weights(run):
 
 def same(one, two):
     return all(torch.equal(one[name], two[name]) for name in one)
+
+
+def at_the_end_of_the_first_phase(run):
+    learner = run.new_learner()
+    learner.step = run.settings.learning.steps
+    return learner
 
 
 def stop_after(run, dataset, step, monkeypatch):
@@ -90,8 +97,12 @@ def test_choices_are_made_when_due_and_older_pools_removed(quick_run, digits):
     run = quick_run("run", *SECOND)
     fit(run, digits, judge=lambda x: np.zeros(len(x), dtype=np.int64))
     figures = read_figures(run.path)
-    assert [row["step"] for row in figures] == [12, 16, 20]
-    assert sorted(path.name for path in run.path.glob("*-*.npz")) == ["additions-0000020.npz", "pool-0000020.npz"]
+    assert [row["step"] for row in figures] == [12, 15, 16, 18, 20, 21]
+    assert sorted(path.name for path in run.path.glob("*-*.npz")) == ["additions-0000021.npz", "pool-0000021.npz"]
+    pools = [row["entropy_quantiles"] for row in figures]
+    assert pools[0] == pools[1] != pools[2] == pools[3] != pools[4] == pools[5]  # every 4 steps
+    pseudo = [row["pseudo_label_ceiling"] for row in figures]
+    assert pseudo[0] != pseudo[1] == pseudo[2] != pseudo[3] == pseudo[4] != pseudo[5]  # every 3
     last = figures[-1]
     assert last["drawn"] == 100
     assert sum(last["survivors_per_class"]) == last["survivors"]
@@ -103,7 +114,7 @@ def test_choices_are_made_when_due_and_older_pools_removed(quick_run, digits):
 
 def test_pseudo_labels_are_the_surest_predictions_on_unlabelled_rows(quick_run, digits):
     run = quick_run("run", *SECOND, "augmentation.enabled=false", "pseudo_labels.keep_fraction=0.2")
-    chosen = choose_additions(run.new_learner(), run, digits, None)
+    chosen = choose_additions(at_the_end_of_the_first_phase(run), run, digits, None)
     assert chosen.pool is None
     pseudo = chosen.pseudo
     assert set(pseudo.rows) <= set(run.split.unlabeled)
@@ -114,14 +125,14 @@ def test_pseudo_labels_are_the_surest_predictions_on_unlabelled_rows(quick_run, 
 
 def test_pseudo_labels_obey_an_absolute_ceiling(quick_run, digits):
     run = quick_run("run", *SECOND, "augmentation.enabled=false", "pseudo_labels.entropy_ceiling=2.0")
-    pseudo = choose_additions(run.new_learner(), run, digits, None).pseudo
+    pseudo = choose_additions(at_the_end_of_the_first_phase(run), run, digits, None).pseudo
     assert 0 < len(pseudo.rows) < len(run.split.unlabeled)
     assert pseudo.entropy.max() < 2.0
 
 
 def test_additions_come_back_from_disk(quick_run, digits, tmp_path):
     run = quick_run("run", *SECOND)
-    chosen = choose_additions(run.new_learner(), run, digits, None)
+    chosen = choose_additions(at_the_end_of_the_first_phase(run), run, digits, None)
     store.write(chosen, tmp_path)
     again = store.read(tmp_path, chosen.step)
     assert np.array_equal(again.pool.x, chosen.pool.x)
@@ -211,7 +222,7 @@ def test_real_data_alone_is_untouched_by_what_others_add(quick_run, digits):
 
 def test_a_trial_scores_a_copy_and_leaves_the_learner_alone(quick_run, digits):
     run = quick_run("run", *SECOND, "augmentation.trial_steps=3")
-    learner = run.new_learner()
+    learner = at_the_end_of_the_first_phase(run)
     before = {name: value.clone() for name, value in learner.model.state_dict().items()}
     streams = {name: generator.get_state() for name, generator in learner.generators.items()}
     chosen = choose_additions(learner, run, digits, None)
@@ -231,7 +242,9 @@ def test_the_ceiling_is_searched_on_validation(quick_run, digits):
 
 
 def test_choices_are_due_from_the_given_step_on():
-    settings = load_settings(None, ["learning.steps=10", "augmentation.reselect_every=4"])
+    settings = load_settings(
+        None, ["learning.steps=10", "augmentation.reselect_every=4", "pseudo_labels.enabled=false"]
+    )
     assert [step for step in range(20) if is_due(step, settings)] == [10, 14, 18]
     early = load_settings(None, ["augmentation.augment_from_step=3", "augmentation.reselect_every=5"])
     assert [step for step in range(14) if is_due(step, early)] == [3, 8, 13]

@@ -19,6 +19,9 @@ class TableOf(StrEnum):
     DIGITS = "digits"
 
 
+TABLE_PRESETS = {TableOf.SVHN: "svhn-table"}  # where the table needs another first phase than the best single model
+
+
 def reproduce(
     out: options.Out,
     dataset: Annotated[TableOf, typer.Option(help="Which data.")] = TableOf.DIGITS,
@@ -44,7 +47,7 @@ def reproduce(
     from synthsieve.learning.run_folder import Origin
     from synthsieve.progress import for_stream
 
-    settings = load_settings(preset or default_preset(dataset), set_ or ())
+    settings = load_settings(preset or TABLE_PRESETS.get(dataset) or default_preset(dataset), set_ or ())
     if not settings.augmentation.steps:
         settings = settings.with_second_phase()
     origin = Origin.of(str(dataset), None, data_dir)

@@ -55,9 +55,19 @@ class Additions:
 
 def is_due(step: int, settings: Settings) -> bool:
     """Whether additions are to be chosen before the step after `step`."""
-    wanted = settings.augmentation.enabled or settings.pseudo_labels.enabled
+    return pool_is_due(step, settings) or pseudo_is_due(step, settings)
+
+
+def pool_is_due(step: int, settings: Settings) -> bool:
+    """Whether that choice is of a pool."""
     since = step - settings.augment_from_step
-    return wanted and since >= 0 and since % settings.augmentation.reselect_every == 0
+    return settings.augmentation.enabled and since >= 0 and since % settings.augmentation.reselect_every == 0
+
+
+def pseudo_is_due(step: int, settings: Settings) -> bool:
+    """Whether it is of pseudo-labels."""
+    since = step - settings.augment_from_step
+    return settings.pseudo_labels.enabled and since >= 0 and since % settings.pseudo_labels.reselect_every == 0
 
 
 def choose_additions(
@@ -70,22 +80,23 @@ def choose_additions(
     judge: Judge | None = None,
     progress: Progress | None = None,
 ) -> Additions:
-    """Step 7 of Algorithm 1, with the averaged weights: a pool, pseudo-labels, or both.
+    """Step 7 of Algorithm 1, with the averaged weights: a pool, pseudo-labels, or both; what is not due stays.
 
     `judge` and the labels that learning may not see are used for the figures alone.
     """
     settings, step = run.settings, learner.step
-    pseudo = None
-    figures: dict[str, Any] = {"step": step}
-    if settings.pseudo_labels.enabled and len(run.split.unlabeled):
+    figures: dict[str, Any] = {} if previous is None else dict(previous.figures)
+    figures["step"] = step
+    pseudo = None if previous is None else previous.pseudo
+    if pseudo_is_due(step, settings) and len(run.split.unlabeled):
         pseudo = choose_pseudo_labels(
             learner.averaged, run.encoding, dataset.train.x, run.split.unlabeled, settings=settings.pseudo_labels
         )
         figures |= pseudo.figures(dataset.train.y, len(run.split.classes))
-    chosen = Additions(step, None, pseudo, None, figures)
-    if not settings.augmentation.enabled:
-        return chosen
     before = None if previous is None else previous.pool
+    chosen = Additions(step, before, pseudo, None if previous is None else previous.curvature, figures)
+    if not pool_is_due(step, settings):
+        return chosen
     done = augment(
         learner.averaged,
         run.encoding,
