@@ -7,15 +7,12 @@ from pathlib import Path
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
-def test_demo(tmp_path):
-    words = ["--out", tmp_path, "--set", "learning.steps=30", "--set", "model.encoder_width=32"]
-    command = [sys.executable, EXAMPLES / "demo.py", *words]
+def test_draw_and_sieve(tmp_path):
+    command = [sys.executable, EXAMPLES / "draw_and_sieve.py", "--out", tmp_path / "out", "--steps", "60"]
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=True)
-    assert "digits: 50 labelled, 1245 unlabelled, 143 validation, 359 test" in done.stdout
-    assert "supervised only  test accuracy" in done.stdout
-    assert "joint model      test accuracy" in done.stdout
-    assert (tmp_path / "samples.png").stat().st_size > 1000
-    assert (tmp_path / "samples.npz").is_file()
+    assert "10,000 drawn, " in done.stdout
+    assert "drawn again: the same" in done.stdout
+    assert (tmp_path / "out" / "selected.png").stat().st_size > 1000
 
 
 def test_sieve_alone():
