@@ -126,6 +126,22 @@ def test_adacore_carries_its_averages_on():
     assert again.curvature_state.diagonal_updates == first.curvature_state.diagonal_updates + 1
 
 
+def test_adacore_averages_gradients_only_where_the_same_latents_survive_again():
+    settings = AugmentationSettings(pool_size=300, coreset="adacore", keep_fraction=0.2, require_asked_class=False)
+    first = augment(model(), ENCODING, settings=settings, sampling=SAMPLING, seed=0)
+
+    def next_choice(seed, **more):
+        options = {"curvature_state": first.curvature_state, **more}
+        return augment(model(), ENCODING, settings=settings, sampling=SAMPLING, seed=seed, **options)
+
+    other = next_choice(1)  # as many survivors, none of them the same
+    assert other.curvature_state.gradients.shape == first.curvature_state.gradients.shape
+    assert other.curvature_state.gradient_updates == 1
+    alone = augment(model(), ENCODING, settings=settings, sampling=SAMPLING, seed=1)
+    assert np.array_equal(other.curvature_state.gradients, alone.curvature_state.gradients)
+    assert next_choice(1, latents_of=first.pool).curvature_state.gradient_updates == 2
+
+
 def test_a_random_tenth_has_equal_weights_within_a_class():
     pool = made(coreset="random", keep_fraction=1.0, require_asked_class=False).pool
     assert np.bincount(pool.y[pool.selected]).tolist() == [30, 30, 30]
@@ -163,6 +179,8 @@ def test_the_first_pool_s_latents_can_be_judged_anew():
     assert not np.array_equal(again.entropy, first.entropy)
     with pytest.raises(ConfigError, match="latents came from an earlier model"):
         draw_again(model(seed=1), ENCODING, again, 0)
+    third = augment(model(seed=2), ENCODING, settings=settings, sampling=SAMPLING, seed=9, latents_of=again).pool
+    assert third.origin["latents_of"] == again.origin["latents_of"] == model_hash(model())
 
 
 MEMORY = """

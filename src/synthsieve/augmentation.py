@@ -89,7 +89,8 @@ def augment(
         sampling: the chains' number of steps and step size.
         seed: of the chains and of random choices.
         latents_of: an earlier pool whose z are judged anew instead of drawing.
-        curvature_state: AdaCore's averages of the last choice.
+        curvature_state: AdaCore's averages of the last choice; that of the gradients is taken up only where the same
+            latents survive again.
         try_pool: pool -> accuracy on validation; needed by `entropy_ceiling = "auto"`.
         progress: told how far drawing has come.
     """
@@ -108,11 +109,13 @@ def augment(
         "entropy_at": str(settings.entropy_at),
     }
     if latents_of is not None:
-        origin["latents_of"] = latents_of.origin["model_hash"]
+        origin["latents_of"] = latents_of.origin.get("latents_of", latents_of.origin["model_hash"])
 
     def under(ceiling: float | None) -> Augmented:
         survivors = _filter(entropy, drawn.y, answers.argmax(axis=1), settings, ceiling)
-        chosen = _choose(drawn, survivors, settings, seed, curvature_state)
+        again = latents_of is not None and np.array_equal(latents_of.reason == Reason.KEPT, survivors.kept)
+        state = curvature_state if again or curvature_state is None else curvature_state.for_other_points()
+        chosen = _choose(drawn, survivors, settings, seed, state)
         rows = np.flatnonzero(chosen.weight > 0)
         seeds = drawn.chain_seed[rows] if settings.decode_noise else None
         pool = SyntheticPool(

@@ -17,6 +17,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from synthsieve.errors import ConfigError
 
+LARGEST_POOL = 100_000_000
+
 
 class NetworkKind(StrEnum):
     """Which encoder and generator are built; `auto` takes `strided` for images and `mlp` for vectors."""
@@ -216,7 +218,7 @@ class AugmentationSettings(_Section):
     enabled: bool = Field(True, description="learn from a synthetic pool")
     synthetic_loss_weight: float = Field(0.3, ge=0, description="coefficient of the synthetic cross-entropy")
     batch_synthetic: int = Field(100, ge=1, le=1_000_000)
-    pool_size: int = Field(10000, ge=1, le=100_000_000, description="samples drawn, before the filter")
+    pool_size: int = Field(10000, ge=1, le=LARGEST_POOL, description="samples drawn, before the filter")
     temperature: float = Field(1.0, ge=0, description="of the drawing chains")
     decode_noise: bool = Field(False, description="x = g(z) + sigma noise instead of g(z)")
     entropy_at: EntropyAt = EntropyAt.X
@@ -272,6 +274,8 @@ class ProofSettings(_Section):
     def _ascending(self) -> ProofSettings:
         if min(self.pool_sizes) < 1 or list(self.pool_sizes) != sorted(set(self.pool_sizes)):
             raise ValueError(f"pool_sizes={list(self.pool_sizes)} must be positive and ascending")
+        if max(self.pool_sizes) > LARGEST_POOL:
+            raise ValueError(f"pool_sizes={list(self.pool_sizes)} must be at most {LARGEST_POOL:,}")
         return self
 
 

@@ -1,11 +1,25 @@
 """The table as Markdown: the paper's shape, ours and theirs, every arm, and what the choices looked like."""
 
 import numpy as np
+import pytest
 
+from synthsieve.config import load_settings
+from synthsieve.data.dataset import Dataset, Examples, Kind
 from synthsieve.evaluation.proof import prove
+from synthsieve.evaluation.temperature import TemperatureRow
 from synthsieve.experiments.arms import BASELINE, Arm, Cell, cells
-from synthsieve.experiments.rendering import NOTHING_TO_CHOOSE_ON, as_markdown, full, paper_shape, selections
+from synthsieve.experiments.rendering import (
+    NOTHING_TO_CHOOSE_ON,
+    as_markdown,
+    full,
+    paper_shape,
+    selections,
+    write_figures,
+)
+from synthsieve.learning import checkpoint
+from synthsieve.learning.run_folder import Origin, RunFolder
 from synthsieve.randomness import numpy_stream
+from tests.experiments.conftest import TINY
 
 BETTER, WORSE = Cell(Arm.CRAIG, 10_000), Cell(Arm.ALL, 2_000)
 
@@ -114,3 +128,16 @@ def test_the_report_says_what_is_compared_and_what_is_kept():
     text = as_markdown(made_up_report(None), proof, table, beside_paper=False)
     assert "of each, the last weights are judged" in text
     assert text.endswith(f"{NOTHING_TO_CHOOSE_ON}.\n")
+
+
+@pytest.mark.parametrize(("channels", "pictures"), [(1, 2), (3, 2), (4, 0)])
+def test_samples_are_pictured_where_they_are_grey_or_coloured(tmp_path, channels, pictures):
+    x = np.random.default_rng(0).integers(0, 255, (60, channels, 8, 8)).astype(np.uint8)
+    dataset = Dataset("made up", Kind.IMAGE, ("a", "b"), Examples(x, np.arange(60) % 2))
+    settings = load_settings(None, [*TINY, "data.labels=10"])
+    run = RunFolder.create(tmp_path, Origin("made up"), settings, dataset)
+    checkpoint.save_weights(run.best, run.new_learner(), {})
+    curve = [TemperatureRow(1.0, 2, 0.1, 0.1, 0.5, 0.2, 0.2, 0.5, None)]
+    written = write_figures(tmp_path / "figures", run, curve, temperature=1.0)
+    assert len(written) == pictures + 1
+    assert all(path.is_file() for path in written)

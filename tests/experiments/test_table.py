@@ -86,6 +86,7 @@ def test_check_gives_the_split_and_writes_nothing(tmp_path, digits):
         (["augmentation.augment_from_step=6"], 200, "must lie in the second phase, 12 to 17"),
         (["augmentation.augment_from_step=18"], 200, "must lie in the second phase, 12 to 17"),
         (["data.validation_fraction=0", "augmentation.entropy_ceiling=auto"], 200, "needs validation rows"),
+        (["learning.objective=supervised"], 200, "trains no generator to draw from"),
     ],
 )
 def test_check_refuses_what_would_fail_later(tmp_path, more, known, sentence):

@@ -196,10 +196,12 @@ def test_the_implicit_form_moves_the_generator_only_where_it_is_free(quick_run, 
     assert any(not torch.equal(a, b) for a, b in zip(before, after, strict=True)) is moved
 
 
-def test_the_implicit_form_shares_the_cross_entropy_with_the_real_labels(quick_run, digits):
+@pytest.mark.parametrize("weight", [1.0, 3.0])
+def test_the_implicit_form_shares_the_cross_entropy_with_the_real_labels(quick_run, digits, weight):
     losses = {}
     for share in (0.25, 1.0):
-        run = quick_run(f"run{share}", *SECOND, "implicit.enabled=true", f"implicit.real_fraction={share}")
+        implicit = ["implicit.enabled=true", f"implicit.real_fraction={share}"]
+        run = quick_run(f"run{share}", *SECOND, *implicit, f"learning.cross_entropy_weight={weight}")
         learner = run.new_learner()
         learner.step = 12
         learner.model.train()
@@ -207,7 +209,7 @@ def test_the_implicit_form_shares_the_cross_entropy_with_the_real_labels(quick_r
         losses[share] = learner.terms
     quarter, whole = losses[0.25], losses[1.0]
     assert quarter["cross_entropy"] == whole["cross_entropy"]
-    change = 0.75 * (quarter["implicit_cross_entropy"] - quarter["cross_entropy"])
+    change = weight * 0.75 * (quarter["implicit_cross_entropy"] - quarter["cross_entropy"])
     assert quarter["labels"] - whole["labels"] == pytest.approx(change, rel=1e-4)
 
 

@@ -103,6 +103,12 @@ def test_resume_is_refused_with_other_settings_and_a_second_fit_without_it(fitte
         (["fit", "digits", "-o", "{tmp}", "--set", "model.encoder=dcgan"], "model.encoder can be mlp"),
         (["fit", "digits", "-o", "{tmp}", "--set", "sampling.temperature=inf"], "sampling.temperature"),
         (["fit", "digits", "-o", "{tmp}", "--set", "model.latent_dim=1000000000000"], "model.latent_dim"),
+        (["fit", "digits", "-o", "{tmp}", "--augment", "--supervised"], "trains no generator to draw from"),
+        (
+            ["fit", "digits", "-o", "{tmp}", "--augment", "--set", "augmentation.augment_from_step=1500"],
+            "must lie before the last step, 1500",
+        ),
+        (["run", "digits", "-o", "{tmp}", "--set", "proof.pool_sizes=[1000000000000]"], "must be at most 100,000,000"),
         (["fit", "digits", "-o", "/dev/null/out"], "check the path"),
         (["fit", "", "-o", "{tmp}"], "neither a source nor a file"),
     ],
@@ -114,6 +120,13 @@ def test_bad_input_gets_one_sentence_and_writes_nothing(words, sentence, tmp_pat
     assert len(done.stderr.strip().splitlines()) == 1
     assert done.stdout == ""
     assert not out.exists()
+
+
+def test_augment_has_a_second_phase_where_the_settings_name_none(tmp_path):
+    more = ["--set", "augmentation.pool_size=40", "--set", "augmentation.steps=0"]
+    done = synthsieve("fit", "digits", "-o", tmp_path, "--threads", 1, "--json", *quick(), "--augment", *more)
+    assert json.loads(done.stdout)["steps"] == 18
+    assert (tmp_path / "selections.jsonl").is_file()
 
 
 def test_a_table_of_vectors_goes_the_whole_way(tmp_path):

@@ -11,6 +11,7 @@ from synthsieve.cli import options
 from synthsieve.cli.options import finish, say
 
 if TYPE_CHECKING:
+    from synthsieve.config import Settings
     from synthsieve.evaluation.accuracy import Scores
     from synthsieve.learning.loop import FitResult
 
@@ -51,8 +52,7 @@ def fit(
     if supervised:
         asked["learning"] = {"objective": "supervised"}
     settings = load_settings(config or default_preset(source), set_ or (), asked)
-    if not augment:
-        settings = settings.first_phase()
+    settings = _with_additions(settings) if augment else settings.first_phase()
     if tensorboard:
         require_tensorboard()
     origin = Origin.of(source, label, data_dir)
@@ -79,6 +79,27 @@ def fit(
     result = loop.fit(run, dataset, progress=for_stream("fit", quiet=quiet), on_row=on_row)
     scores = score_part(run.model(), run.encoding, dataset, split, "test")
     finish(*_summary(out, result, scores), as_json=as_json)
+
+
+def _with_additions(settings: Settings) -> Settings:
+    """Settings whose second phase is there and can have what it is to learn from."""
+    from synthsieve.config import Objective
+    from synthsieve.errors import ConfigError
+
+    if not settings.augmentation.steps and settings.augmentation.augment_from_step is None:
+        settings = settings.with_second_phase()
+    if settings.augment_from_step >= settings.total_steps:
+        raise ConfigError(
+            f"augmentation.augment_from_step={settings.augment_from_step} must lie before the last step, "
+            f"{settings.total_steps}: lower it, or raise augmentation.steps"
+        )
+    drawn_from = settings.augmentation.enabled or settings.implicit.enabled
+    if settings.learning.objective is Objective.SUPERVISED and drawn_from:
+        raise ConfigError(
+            "learning.objective=supervised trains no generator to draw from: "
+            "leave --augment out, or learn from pseudo-labels alone with --set augmentation.enabled=false"
+        )
+    return settings
 
 
 def _summary(out: Path, result: FitResult, scores: Scores | None) -> tuple[dict[str, Any], list[str]]:

@@ -112,12 +112,12 @@ def selections(report: dict[str, Any]) -> list[str]:
 
 
 def write_figures(folder: Path, run: RunFolder, curve: list[TemperatureRow], *, temperature: float) -> list[Path]:
-    """The paper's Fig. 1a and 1b for images, and the temperature curve: what was written.
+    """The paper's Fig. 1a and 1b for images of one or three channels, and the temperature curve: what was written.
 
     Samples are drawn from the run's model by chains of that temperature.
     """
     written = []
-    if len(run.encoding.shape) == 3:
+    if len(run.encoding.shape) == 3 and run.encoding.shape[0] in (1, 3):
         sampling = run.settings.sampling
         chains = LangevinSettings(sampling.num_steps, sampling.step_size, temperature)
         written += _write_samples(folder, run, chains)

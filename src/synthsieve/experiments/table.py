@@ -87,6 +87,8 @@ class Experiment:
         if not there.is_dir() or not os.access(there, os.W_OK):
             raise ConfigError(f"cannot write to {self.out}: {there} is no folder that may be written to; give another")
         settings = self.settings
+        if settings.learning.objective is Objective.SUPERVISED:
+            raise ConfigError("learning.objective=supervised trains no generator to draw from: use fit for the twin")
         if not settings.learning.steps <= settings.augment_from_step < settings.total_steps:
             raise ConfigError(
                 f"augmentation.augment_from_step={settings.augment_from_step} must lie in the second phase, "

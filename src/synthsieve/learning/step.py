@@ -128,8 +128,8 @@ def learn_labels(learner: Learner, batch: Batch) -> None:
             share=LABELS_ONLY,
             generator=learner.generators["implicit"],
         )
-        loss = loss - (1 - implicit.real_fraction) * cross_entropy * settings.cross_entropy_weight
-        loss = loss + (1 - implicit.real_fraction) * terms["implicit_cross_entropy"]
+        share = (1 - implicit.real_fraction) * settings.cross_entropy_weight
+        loss = loss - share * cross_entropy + share * terms["implicit_cross_entropy"]
     learner.update("labels", loss, **terms)
 
 
