@@ -25,6 +25,9 @@ def test_later_words_win(tmp_path):
         ("learning.objective=join", "learning.objective"),
         ("model.label_latent_dim=32", "label_latent_dim=32 must be below latent_dim=32"),
         ("sampling.step_size=2.5", "sampling.step_size"),
+        ("augmentation.entropy_ceiling=foo", "setting augmentation.entropy_ceiling: input"),
+        ("augmentation.entropy_ceiling=0", "setting augmentation: entropy_ceiling=0.0 must be above 0 nats"),
+        ("proof.pool_sizes=[5,3]", "setting proof: pool_sizes=[5, 3] must be positive and ascending"),
     ],
 )
 def test_a_wrong_setting_gets_one_sentence(override, sentence):

@@ -340,7 +340,9 @@ def settings_from(values: Mapping[str, Any]) -> Settings:
         return Settings.model_validate(values)
     except ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"]) or "settings"
+        where = ".".join(str(part) for part in first["loc"][:2]) or "settings"  # deeper parts name types and places
+        if "error" in first.get("ctx", {}):  # one of our own sentences, which says what came
+            raise ConfigError(f"setting {where}: {first['ctx']['error']}") from None
         raise ConfigError(f"setting {where}: {first['msg'].lower()}, got {first['input']!r}") from None
 
 

@@ -118,6 +118,13 @@ def test_selections_are_means_of_the_last_choices_and_blank_where_nothing_was_me
     assert (of["pseudo labels"], of["pseudo label purity"]) == ("7", "")
 
 
+def test_adacores_errors_are_not_to_be_compared_with_craigs():
+    report = made_up_report(None)
+    assert "preconditioned" not in "".join(selections(report))
+    report["arms"][Cell(Arm.ADACORE, 10_000).name] = {"selections": [[{"gradient_error": 3.0}]]}
+    assert "in a unit of their own" in selections(report)[-1]
+
+
 def test_the_report_says_what_is_compared_and_what_is_kept():
     proof, table = made_up_proof(), (BASELINE, WORSE, BETTER)
     text = as_markdown(made_up_report({"words": "it is chosen"}), proof, table, beside_paper=False)

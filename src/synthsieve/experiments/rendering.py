@@ -108,6 +108,8 @@ def selections(report: dict[str, Any]) -> list[str]:
         last = [rows[-1] for rows in figures["selections"] if rows]
         if last:
             lines.append(f"| {arm} | " + " | ".join(_mean(last, name) for name in names) + " |")
+    if any(arm.startswith(Arm.ADACORE) for arm in report["arms"]):
+        lines += ["", "AdaCore's gradients are preconditioned: its error and bound are in a unit of their own."]
     return lines
 
 
