@@ -12,6 +12,7 @@ PAPERS = (10_000, 40_000, 100_000, 200_000)
 
 # arm -> a pool, its coreset, its entropy filter, pseudo-labels, the implicit form
 EXPECTED = {
+    Arm.FIRST_PHASE: (False, None, None, False, False),
     Arm.REAL_ONLY: (False, None, None, False, False),
     Arm.ALL: (True, Coreset.EVERYTHING, False, False, False),
     Arm.RANDOM: (True, Coreset.RANDOM, False, False, False),
@@ -59,7 +60,7 @@ def test_what_is_not_an_addition_is_the_same_for_all_arms(cell):
 @pytest.mark.parametrize("sizes", [(40,), (40, 80), PAPERS])
 def test_cells_have_names_and_folders_of_their_own(sizes):
     table = cells(sizes)
-    assert table[0] == BASELINE
+    assert table[:2] == [Cell(Arm.FIRST_PHASE, 0), BASELINE]
     assert {cell.arm for cell in table} == set(Arm)
     assert len({cell.slug for cell in table}) == len({cell.name for cell in table}) == len(table)
     assert all(cell.slug == cell.slug.lower() and " " not in cell.slug and "+" not in cell.slug for cell in table)
@@ -71,6 +72,6 @@ def test_the_papers_cells_are_all_there():
     theirs = {Cell(arm, size) for arm, row in PAPER_SVHN.items() for size in row}
     assert theirs <= table
     beyond = {cell.arm for cell in table - theirs}
-    assert beyond == {Arm.RANDOM, Arm.ENTROPY_RANDOM, Arm.ADACORE, Arm.PSEUDO, Arm.IMPLICIT}
+    assert beyond == {Arm.FIRST_PHASE, Arm.RANDOM, Arm.ENTROPY_RANDOM, Arm.ADACORE, Arm.PSEUDO, Arm.IMPLICIT}
     assert Cell(Arm.CRAIG, 40_000).name == "entropy + CRAIG, L=40,000"
     assert Cell(Arm.CRAIG_PSEUDO, 40_000).slug == "entropy-craig-pl-40000"

@@ -98,6 +98,8 @@ def made_up_report(choice):
         "source_name": "made up",
         "labeled": 1000,
         "unlabeled": 64932,
+        "validation_examples": 143,
+        "judge_accuracy": 0.913,
         "seeds": [0, 1],
         "settings": {"augmentation": {"steps": 5000}},
         "choice": choice,
@@ -129,7 +131,7 @@ def test_the_report_says_what_is_compared_and_what_is_kept():
     proof, table = made_up_proof(), (BASELINE, WORSE, BETTER)
     text = as_markdown(made_up_report({"words": "it is chosen"}), proof, table, beside_paper=False)
     assert text.startswith("# made up: does synthetic data help?\n")
-    assert "1,000 labels, 64,932 unlabelled; 2 seeds, 400 test examples." in text
+    assert "1,000 labels, 64,932 unlabelled; 2 seeds, 143 labelled validation examples, 400 test examples." in text
     assert "5,000 more steps; of each, the weights best on validation are judged" in text
     assert text.endswith("it is chosen.\n")
     text = as_markdown(made_up_report(None), proof, table, beside_paper=False)

@@ -29,7 +29,7 @@ def vectors(known):
 def test_first_phases_and_judge_come_before_every_arm(tmp_path):
     plan = experiment(tmp_path)
     jobs = plan.jobs(vectors(200))
-    assert len({job.folder for job in jobs}) == len({job.name for job in jobs}) == 1 + 2 + 2 * len(plan.cells)
+    assert len({job.folder for job in jobs}) == len({job.name for job in jobs}) == 1 + 2 * len(plan.cells)
     for job in jobs:
         seed = job.settings.seed
         if job.branch_of is None:

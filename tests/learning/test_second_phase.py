@@ -130,6 +130,15 @@ def test_pseudo_labels_obey_an_absolute_ceiling(quick_run, digits):
     assert pseudo.entropy.max() < 2.0
 
 
+def test_where_nobody_is_sure_enough_learning_goes_on_without_pseudo_labels(quick_run, digits):
+    nobody = [*SECOND, "augmentation.enabled=false", "pseudo_labels.entropy_ceiling=1e-30"]
+    run, plain = quick_run("run", *nobody), quick_run("plain", *nobody[:-1], "pseudo_labels.enabled=false")
+    fit(run, digits)
+    fit(plain, digits)
+    assert {row["pseudo_labels"] for row in read_figures(run.path)} == {0}
+    assert same(weights(run), weights(plain))
+
+
 def test_additions_come_back_from_disk(quick_run, digits, tmp_path):
     run = quick_run("run", *SECOND)
     chosen = choose_additions(at_the_end_of_the_first_phase(run), run, digits, None)

@@ -12,8 +12,9 @@ NO_FILTER: dict[str, Any] = {"entropy_ceiling": None, "keep_fraction": None, "re
 
 
 class Arm(StrEnum):
-    """What the second phase learns from beside the labelled and unlabelled examples."""
+    """What the second phase learns from beside the labelled and unlabelled examples; or no second phase at all."""
 
+    FIRST_PHASE = "first phase alone"
     REAL_ONLY = "real only"
     ALL = "all synthetic"
     RANDOM = "random tenth"
@@ -63,6 +64,7 @@ def cells(pool_sizes: tuple[int, ...]) -> list[Cell]:
     """The paper's table for these L, with the arms it lacks: filters alone at the small L, CRAIG at every one."""
     small, main = pool_sizes[0], pool_sizes[min(1, len(pool_sizes) - 1)]
     sizes = {
+        Arm.FIRST_PHASE: [0],
         Arm.REAL_ONLY: [0],
         Arm.ALL: [small],
         Arm.RANDOM: [small],

@@ -30,8 +30,9 @@ def as_markdown(report: dict[str, Any], proof: Proof, cells: tuple[Cell, ...], *
         f"# {report['source_name']}: does synthetic data help?",
         "",
         f"{report['labeled']:,} labels, {report['unlabeled']:,} unlabelled; {seeds} seed{'s' if seeds > 1 else ''}, "
-        f"{proof.num_items[0]:,} test examples. All arms of a seed branch off the same first phase and take "
-        f"{report['settings']['augmentation']['steps']:,} more steps; of each, the "
+        f"{report['validation_examples']:,} labelled validation examples, {proof.num_items[0]:,} test examples. "
+        f"The arms of a seed branch off the same first phase and take "
+        f"{report['settings']['augmentation']['steps']:,} more steps; of each, and of the first phase, the "
         f"{'last weights' if report['choice'] is None else 'weights best on validation'} are judged. "
         "Figures are of the test set, in %.",
         "",
@@ -46,6 +47,8 @@ def as_markdown(report: dict[str, Any], proof: Proof, cells: tuple[Cell, ...], *
         *selections(report),
         "",
     ]
+    if report["judge_accuracy"] is not None:
+        lines += [f"Purity is by a judge that is right on {100 * report['judge_accuracy']:.1f} % of the test set.", ""]
     if report["choice"] is None:
         lines += [f"{NOTHING_TO_CHOOSE_ON}.", ""]
     else:

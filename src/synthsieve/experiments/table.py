@@ -21,7 +21,7 @@ from synthsieve.data.encoding import fit_encoding
 from synthsieve.data.splits import Split, make_split
 from synthsieve.errors import ConfigError, DataError
 from synthsieve.evaluation.proof import Choice, Proof, choose, prove
-from synthsieve.experiments.arms import BASELINE, Cell, settings_of
+from synthsieve.experiments.arms import BASELINE, Arm, Cell, settings_of
 from synthsieve.experiments.jobs import Job, right
 from synthsieve.learning.additions import read_figures
 from synthsieve.learning.history import read
@@ -55,7 +55,7 @@ class Experiment:
         return self.out / f"seed-{seed}" / "first-phase"
 
     def folder(self, cell: Cell, seed: int) -> Path:
-        return self.out / f"seed-{seed}" / cell.slug
+        return self.first_phase(seed) if cell.arm is Arm.FIRST_PHASE else self.out / f"seed-{seed}" / cell.slug
 
     @property
     def judge(self) -> Path:
@@ -70,7 +70,7 @@ class Experiment:
         for seed in self.seeds:
             settings = self._seeded(seed)
             jobs.append(Job(f"first phase, seed {seed}", self.first_phase(seed), settings.first_phase()))
-        for cell in self.cells:
+        for cell in (cell for cell in self.cells if cell.arm is not Arm.FIRST_PHASE):
             for seed in self.seeds:
                 first = self.first_phase(seed)
                 after = (first,) if judge is None else (first, judge)
@@ -120,7 +120,8 @@ class Experiment:
 
     def choice(self) -> Choice | None:
         """The arm that validation prefers, or real data alone; None without two validation rows a seed to compare."""
-        validation = self._right("validation")
+        # The first phase alone was the best of several evaluations, an arm of few: not a fair candidate.
+        validation = {name: rows for name, rows in self._right("validation").items() if name != Arm.FIRST_PHASE}
         if min(len(rows) for rows in validation[BASELINE.name]) < 2:
             return None
         return choose(validation, baseline=BASELINE.name, shared_items=False)
@@ -136,6 +137,8 @@ class Experiment:
             "split_hashes": {str(seed): RunFolder.open(self.first_phase(seed)).split.hash for seed in self.seeds},
             "labeled": len(first.split.labeled),
             "unlabeled": len(first.split.unlabeled),
+            "validation_examples": len(first.split.validation),
+            "judge_accuracy": float(right(self.judge, "test").mean()) if RunFolder.exists(self.judge) else None,
             "first_phase": {str(seed): _best(self.first_phase(seed)) for seed in self.seeds},
             "proof": proof.as_dict(),
             "choice": None if choice is None else choice.as_dict(),

@@ -39,7 +39,9 @@ class BatchSource:
             self.added["synthetic"] = _Column(pool.x, pool.y[pool.selected], pool.loss_weights, np.arange(len(pool.x)))
             size = self.settings.augmentation.batch_synthetic
             self.batches["synthetic"] = self._batches(f"synthetic/{additions.step}", len(pool.x), size)
-        if pseudo is not None:
+        self.added.pop("pseudo", None)
+        self.batches.pop("pseudo", None)
+        if pseudo is not None and len(pseudo.y):
             self.added["pseudo"] = _Column(self.x, pseudo.y, np.ones(len(pseudo.y)), pseudo.rows)
             size = self.settings.pseudo_labels.batch
             self.batches["pseudo"] = self._batches(f"pseudo/{additions.step}", len(pseudo.y), size)

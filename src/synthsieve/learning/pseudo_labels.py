@@ -57,13 +57,9 @@ def choose_pseudo_labels(
         ]
     ).numpy()
     y, entropy = logits.argmax(axis=1), entropy_of_logits(logits)
-    by_ceiling = settings.entropy_ceiling is not None
-    survivors = filter_by_entropy(
-        entropy,
-        y,
-        ceiling=settings.entropy_ceiling,
-        keep_fraction=None if by_ceiling else settings.keep_fraction,
-        per_class=not by_ceiling,
-    )
-    kept = survivors.kept
-    return PseudoLabels(rows[kept], y[kept], entropy[kept], survivors.ceiling)
+    if settings.entropy_ceiling is None:
+        survivors = filter_by_entropy(entropy, y, keep_fraction=settings.keep_fraction, per_class=True)
+        kept, ceiling = survivors.kept, survivors.ceiling
+    else:
+        kept, ceiling = entropy < settings.entropy_ceiling, settings.entropy_ceiling  # perhaps nobody, yet
+    return PseudoLabels(rows[kept], y[kept], entropy[kept], ceiling)
