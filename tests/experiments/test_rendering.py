@@ -13,6 +13,7 @@ from synthsieve.experiments.rendering import (
     as_markdown,
     full,
     paper_shape,
+    quality,
     selections,
     write_figures,
 )
@@ -104,7 +105,28 @@ def made_up_report(choice):
         "settings": {"augmentation": {"steps": 5000}},
         "choice": choice,
         "arms": arms,
+        "quality": {
+            "of": BETTER.name,
+            "manifold": {"precision": 0.71, "recall": 0.55, "density": 0.41, "coverage": 0.51},
+            "frechet_distance": 2.914,
+            "two_sample": {"accuracy": 0.8228},
+            "train_on_synthetic": {"accuracy": 0.7278, "real_accuracy": 0.7382},
+            "memorisation": {"verdict": "no sign of copies", "near_share": 0.0},
+            "same_law": {"manifold": None, "frechet_distance": 1.61},
+            "notes": ["same_law.manifold: too few"],
+        },
     }
+
+
+def test_the_pool_s_quality_stands_beside_real_examples_and_lacks_are_told():
+    lines = quality(made_up_report(None)["quality"])
+    rows = rows_of(lines)
+    assert rows["precision"] == ["0.71", ""]
+    assert rows["Fréchet distance"] == ["2.91", "1.61"]
+    assert "A classifier tells them from real ones 82.3 % of the time." in lines
+    assert "72.8 % of the test set" in "".join(lines)
+    assert "Copies: no sign of copies; 0.0 % are nearer" in "".join(lines)
+    assert lines[-1] == "same_law.manifold: too few"
 
 
 def test_selections_are_means_of_the_last_choices_and_blank_where_nothing_was_measured():
@@ -132,10 +154,10 @@ def test_the_report_says_what_is_compared_and_what_is_kept():
     text = as_markdown(made_up_report({"words": "it is chosen"}), proof, table, beside_paper=False)
     assert text.startswith("# made up: does synthetic data help?\n")
     assert "1,000 labels, 64,932 unlabelled; 2 seeds, 143 labelled validation examples, 400 test examples." in text
-    assert "5,000 more steps; of each, the weights best on validation are judged" in text
+    assert "5,000 more steps; of each, and of the first phase, the weights best on validation are judged" in text
     assert text.endswith("it is chosen.\n")
     text = as_markdown(made_up_report(None), proof, table, beside_paper=False)
-    assert "of each, the last weights are judged" in text
+    assert "of each, and of the first phase, the last weights are judged" in text
     assert text.endswith(f"{NOTHING_TO_CHOOSE_ON}.\n")
 
 

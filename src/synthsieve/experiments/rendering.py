@@ -49,6 +49,7 @@ def as_markdown(report: dict[str, Any], proof: Proof, cells: tuple[Cell, ...], *
     ]
     if report["judge_accuracy"] is not None:
         lines += [f"Purity is by a judge that is right on {100 * report['judge_accuracy']:.1f} % of the test set.", ""]
+    lines += ["## The pool beside real data", "", *quality(report["quality"]), ""]
     if report["choice"] is None:
         lines += [f"{NOTHING_TO_CHOOSE_ON}.", ""]
     else:
@@ -114,6 +115,37 @@ def selections(report: dict[str, Any]) -> list[str]:
     if any(arm.startswith(Arm.ADACORE) for arm in report["arms"]):
         lines += ["", "AdaCore's gradients are preconditioned: its error and bound are in a unit of their own."]
     return lines
+
+
+def quality(measured: dict[str, Any]) -> list[str]:
+    """Fidelity and memorisation in the encoder's feature space, the pool beside held-out real examples."""
+    pool, real = measured["manifold"], measured["same_law"]["manifold"]
+    rows = [(name, _figure(pool, name), _figure(real, name)) for name in ("precision", "recall", "density", "coverage")]
+    rows.append(
+        ("Fréchet distance", _figure(measured, "frechet_distance"), _figure(measured["same_law"], "frechet_distance"))
+    )
+    lines = [f"| {measured['of']} | samples | held-out real |", "|---|---|---|"]
+    lines += [f"| {name} | {mine} | {theirs} |" for name, mine, theirs in rows]
+    lines.append("")
+    two_sample, alone = measured["two_sample"], measured["train_on_synthetic"]
+    if two_sample is not None:
+        lines.append(f"A classifier tells them from real ones {100 * two_sample['accuracy']:.1f} % of the time.")
+    if alone is not None:
+        lines.append(
+            f"A linear classifier learned from them alone is right on {100 * alone['accuracy']:.1f} % of the test set, "
+            f"from the real labels alone on {100 * alone['real_accuracy']:.1f} %."
+        )
+    if measured["memorisation"] is not None:
+        copied = measured["memorisation"]
+        lines.append(
+            f"Copies: {copied['verdict']}; {100 * copied['near_share']:.1f} % are nearer to a training example than "
+            f"the nearest 1 % of held-out ones."
+        )
+    return [*lines, *measured["notes"]]
+
+
+def _figure(figures: dict[str, Any] | None, name: str) -> str:
+    return "" if figures is None or figures[name] is None else f"{figures[name]:.2f}"
 
 
 def write_figures(folder: Path, run: RunFolder, curve: list[TemperatureRow], *, temperature: float) -> list[Path]:
