@@ -183,28 +183,25 @@ def _draw(
     else:
         y, seeds = latents_of.y, latents_of.chain_seed
     keep_features = settings.gradients is GradientSource.LAST_LAYER and settings.coreset is not Coreset.EVERYTHING
-    z, logits_z, logits_x, features = [], [], [], []
+    # Whole columns at once: small arrays kept between large passing ones would tear the heap to pieces.
+    z = np.empty((len(y), model.energy.latent_dim), dtype=np.float32)
+    logits_z, logits_x = (np.empty((len(y), model.num_classes), dtype=np.float32) for _ in range(2))
+    features: np.ndarray | None = None
     for rows in drawing.blocks(len(y)):
         if latents_of is None:
-            latents = drawing.draw_latents(model, y[rows], seeds[rows], chains=chains)
+            z[rows] = drawing.draw_latents(model, y[rows], seeds[rows], chains=chains)
         else:
-            latents = latents_of.z[rows]
-        x = drawing.decode(model, encoding, latents, noise_seeds=seeds[rows] if settings.decode_noise else None)
+            z[rows] = latents_of.z[rows]
+        x = drawing.decode(model, encoding, z[rows], noise_seeds=seeds[rows] if settings.decode_noise else None)
         z_reencoded = model.posterior(torch.from_numpy(encoding.encode(x))).mean
-        z.append(latents)
-        logits_z.append(model.energy.class_logits(torch.from_numpy(latents)).numpy())
-        logits_x.append(model.energy.class_logits(z_reencoded).numpy())
+        logits_z[rows] = model.energy.class_logits(torch.from_numpy(z[rows])).numpy()
+        logits_x[rows] = model.energy.class_logits(z_reencoded).numpy()
         if keep_features:
-            features.append(_last_hidden(model, z_reencoded).numpy())
+            seen = _last_hidden(model, z_reencoded).numpy()
+            features = np.empty((len(y), seen.shape[1]), dtype=np.float32) if features is None else features
+            features[rows] = seen
         progress.update(rows.stop, len(y), "drawing")
-    return Judged(
-        y,
-        seeds,
-        np.concatenate(z),
-        np.concatenate(logits_z),
-        np.concatenate(logits_x),
-        np.concatenate(features) if keep_features else None,
-    )
+    return Judged(y, seeds, z, logits_z, logits_x, features)
 
 
 def _last_hidden(model: GenerativeClassifier, z: torch.Tensor) -> torch.Tensor:
