@@ -115,15 +115,18 @@ def decode(
 ) -> np.ndarray:
     """x = g(z), or g(z) + sigma noise where there are `noise_seeds` (n,), as the source stores examples."""
     model.eval()
-    decoded = []
+    decoded = np.empty(0)
     for rows in blocks(len(z)):
         x = model.generator(_filled(torch.from_numpy(z[rows])))[: rows.stop - rows.start]
         if noise_seeds is not None:
             streams = [torch_stream(int(seed), "observation") for seed in noise_seeds[rows]]
             noise = torch.stack([torch.randn(x.shape[1:], generator=stream) for stream in streams])
             x = x + model.generator.observation_noise * noise
-        decoded.append(encoding.decode(x.numpy()))
-    return np.concatenate(decoded)
+        block = encoding.decode(x.numpy())
+        if not rows.start:
+            decoded = np.empty((len(z), *block.shape[1:]), dtype=block.dtype)  # a large pool is never held twice
+        decoded[rows] = block
+    return decoded
 
 
 def blocks(count: int) -> Iterator[slice]:
