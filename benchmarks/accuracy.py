@@ -20,9 +20,9 @@ from typing import Any
 
 import numpy as np
 
-from synthsieve.evaluation.accuracy import probabilities
 from synthsieve.evaluation.proof import prove
-from synthsieve.files import write_json, write_text, written_atomically
+from synthsieve.experiments.jobs import is_finished, right, store_right
+from synthsieve.files import write_json, write_text
 from synthsieve.learning.history import read
 from synthsieve.learning.run_folder import RunFolder, versions
 from synthsieve.randomness import numpy_stream
@@ -45,9 +45,9 @@ def main() -> None:
     jobs = [(arm, seed) for seed in range(chosen.seeds) for arm in reversed(ARMS)]
     with ThreadPoolExecutor(chosen.workers) as workers:
         list(workers.map(lambda job: fit_one(chosen, *job), jobs))
-    right = {arm: [correctness(chosen.out / f"{arm}-{seed}") for seed in range(chosen.seeds)] for arm in ARMS}
+    known = {arm: [correctness(chosen.out / f"{arm}-{seed}") for seed in range(chosen.seeds)] for arm in ARMS}
     shared = same_test([chosen.out / f"joint-{seed}" for seed in range(chosen.seeds)])
-    report = summarise(right, shared_items=shared)
+    report = summarise(known, shared_items=shared)
     report["runs"] = {f"{arm}-{seed}": describe(chosen.out / f"{arm}-{seed}") for arm, seed in jobs}
     report["versions"] = versions()
     report["source"] = chosen.source
@@ -73,23 +73,17 @@ def fit_one(chosen: argparse.Namespace, arm: str, seed: int) -> None:
 
 def correctness(folder: Path) -> np.ndarray:
     """Which test examples the run's best model gets right: bool (n,). Kept beside the run, as it never changes."""
-    kept = folder / "test_correct.npy"
-    if kept.is_file():
-        return np.load(kept, allow_pickle=False)
-    run = RunFolder.open(folder)
-    dataset = run.origin.load()
-    run.split.check_against(dataset)
-    examples = dataset.test if run.split.test_is_own and dataset.test is not None else dataset.train
-    p = probabilities(run.model(), run.encoding, examples.x[run.split.test])
-    right = p.argmax(axis=1) == examples.y[run.split.test]
-    with written_atomically(kept) as partial, partial.open("wb") as file:
-        np.save(file, right)
-    return right
+    if not is_finished(folder):
+        run = RunFolder.open(folder)
+        dataset = run.origin.load()
+        run.split.check_against(dataset)
+        store_right(run, dataset)
+    return right(folder, "test")
 
 
-def summarise(right: dict[str, list[np.ndarray]], *, shared_items: bool) -> dict[str, Any]:
+def summarise(known: dict[str, list[np.ndarray]], *, shared_items: bool) -> dict[str, Any]:
     """Means over seeds, and the paired difference with its 95 % interval over seeds and test examples."""
-    proof = prove(right, baseline="twin", shared_items=shared_items, generator=numpy_stream(0, "proof"))
+    proof = prove(known, baseline="twin", shared_items=shared_items, generator=numpy_stream(0, "proof"))
     joint = proof.comparison("joint")
     return {
         "accuracy": {arm.name: list(arm.accuracies) for arm in proof.arms},
