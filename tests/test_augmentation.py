@@ -35,7 +35,7 @@ def made(seed=0, **settings):
 def logits_at_x(pool, rows):
     from synthsieve import drawing
 
-    x = drawing.decode(model(), ENCODING, pool.z[rows])
+    x = drawing.decode(model(), ENCODING, pool.z[rows], pool.chain_seed[rows])
     with torch.no_grad():
         return model().predict_logits(torch.from_numpy(ENCODING.encode(x))).numpy()
 

@@ -117,7 +117,6 @@ def augment(
         state = curvature_state if again or curvature_state is None else curvature_state.for_other_points()
         chosen = _choose(drawn, survivors, settings, seed, state)
         rows = np.flatnonzero(chosen.weight > 0)
-        seeds = drawn.chain_seed[rows] if settings.decode_noise else None
         pool = SyntheticPool(
             y=drawn.y,
             z=drawn.z,
@@ -126,7 +125,7 @@ def augment(
             reason=survivors.reason,
             weight=chosen.weight,
             rank=chosen.rank,
-            x=drawing.decode(model, encoding, drawn.z[rows], noise_seeds=seeds),
+            x=drawing.decode(model, encoding, drawn.z[rows], drawn.chain_seed[rows], noise=settings.decode_noise),
             origin=origin,
         )
         figures = {**_figures(pool, drawn, survivors), **chosen.figures}
@@ -150,8 +149,7 @@ def draw_again(model: GenerativeClassifier, encoding: Encoding, pool: SyntheticP
     chains = LangevinSettings(origin["num_steps"], origin["step_size"], origin["temperature"])
     alone = slice(row, row + 1)
     z = drawing.draw_latents(model, pool.y[alone], pool.chain_seed[alone], chains=chains)
-    seeds = pool.chain_seed[alone] if origin["decode_noise"] else None
-    again: np.ndarray = drawing.decode(model, encoding, z, noise_seeds=seeds)[0]
+    again: np.ndarray = drawing.decode(model, encoding, z, pool.chain_seed[alone], noise=origin["decode_noise"])[0]
     return again
 
 
@@ -192,7 +190,7 @@ def _draw(
             z[rows] = drawing.draw_latents(model, y[rows], seeds[rows], chains=chains)
         else:
             z[rows] = latents_of.z[rows]
-        x = drawing.decode(model, encoding, z[rows], noise_seeds=seeds[rows] if settings.decode_noise else None)
+        x = drawing.decode(model, encoding, z[rows], seeds[rows], noise=settings.decode_noise)
         z_reencoded = model.posterior(torch.from_numpy(encoding.encode(x))).mean
         logits_z[rows] = model.energy.class_logits(torch.from_numpy(z[rows])).numpy()
         logits_x[rows] = model.energy.class_logits(z_reencoded).numpy()

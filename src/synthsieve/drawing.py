@@ -30,7 +30,7 @@ class Drawn:
     """Labelled samples.
 
     Attributes:
-        x: as the source stores examples: images uint8 (n, channels, height, width), vectors float32 (n, features).
+        x: as the source stores examples, see `data.dataset.Examples`.
         y: int64 (n,), class indices, sorted.
         z: float32 (n, latent_dim), the latents they were decoded from.
         chain_seed: int64 (n,), each chain's own seed.
@@ -41,20 +41,11 @@ class Drawn:
     z: np.ndarray
     chain_seed: np.ndarray
 
-    @property
-    def is_image(self) -> bool:
-        return self.x.ndim == 4
-
     def write(self, path: Path, classes: tuple[str, ...]) -> None:
         """An .npz with x, y, classes (text), latent and chain_seed, atomically."""
         with written_atomically(path) as partial, partial.open("wb") as file:
             names = np.asarray(classes)
             np.savez_compressed(file, x=self.x, y=self.y, classes=names, latent=self.z, chain_seed=self.chain_seed)
-
-    def write_grid(self, path: Path, columns: int = 20) -> None:
-        """A PNG: a row a class, the first `columns` samples of each."""
-        rows = [self.x[self.y == c][:columns] for c in np.unique(self.y)]
-        write_image_grid(path, rows)
 
 
 def draw_samples(
@@ -75,7 +66,7 @@ def draw_samples(
     with closing(progress):
         for rows in blocks(len(y)):
             latents = draw_latents(model, y[rows], seeds[rows], chains=chains)
-            x.append(decode(model, encoding, latents, noise_seeds=seeds[rows] if noise else None))
+            x.append(decode(model, encoding, latents, seeds[rows], noise=noise))
             z.append(latents)
             progress.update(rows.stop, len(y))
     return Drawn(np.concatenate(x), y, np.concatenate(z), seeds)
@@ -111,18 +102,23 @@ def draw_latents(
 
 @torch.no_grad()
 def decode(
-    model: GenerativeClassifier, encoding: Encoding, z: np.ndarray, *, noise_seeds: np.ndarray | None = None
+    model: GenerativeClassifier, encoding: Encoding, z: np.ndarray, seeds: np.ndarray, *, noise: bool = False
 ) -> np.ndarray:
-    """x = g(z), or g(z) + sigma noise where there are `noise_seeds` (n,), as the source stores examples."""
+    """x = g(z) for z (n, latent_dim), as the source stores examples; with `noise` a draw of p(x given z).
+
+    The noise of a sample comes from its own seed, of `seeds` (n,). A generator may always draw, noise or not.
+    """
     model.eval()
     decoded = np.empty(0)
     for rows in blocks(len(z)):
-        x = model.generator(_filled(torch.from_numpy(z[rows])))[: rows.stop - rows.start]
-        if noise_seeds is not None:
-            streams = [torch_stream(int(seed), "observation") for seed in noise_seeds[rows]]
-            noise = torch.stack([torch.randn(x.shape[1:], generator=stream) for stream in streams])
-            x = x + model.generator.observation_noise * noise
-        block = encoding.decode(x.numpy())
+        latents = _filled(torch.from_numpy(z[rows]))
+        if noise or model.generator.always_draws:
+            streams = (torch_stream(int(seed), "observation") for seed in seeds[rows])
+            drawn = torch.stack([model.generator.noise(generator=stream) for stream in streams])
+            x = model.generator.sample(latents, _filled(drawn))
+        else:
+            x = model.generator(latents)
+        block = encoding.decode(x[: rows.stop - rows.start].numpy())
         if not rows.start:
             decoded = np.empty((len(z), *block.shape[1:]), dtype=block.dtype)  # a large pool is never held twice
         decoded[rows] = block
@@ -142,21 +138,3 @@ def _filled(rows: torch.Tensor) -> torch.Tensor:
 
 def _generator(seed: int) -> torch.Generator:
     return torch.Generator().manual_seed(int(seed))
-
-
-def write_image_grid(path: Path, rows: list[np.ndarray], scale: int | None = None) -> None:
-    """Images uint8 (n, channels, height, width), a list of them a row, as one PNG with a pixel between them."""
-    from PIL import Image
-
-    channels, height, width = rows[0].shape[1:]
-    scale = scale or max(1, 32 // height)
-    columns = max(len(row) for row in rows)
-    sheet = np.full((channels, len(rows) * (height + 1) + 1, columns * (width + 1) + 1), 255, dtype=np.uint8)
-    for i, row in enumerate(rows):
-        for j, image in enumerate(row):
-            top, left = 1 + i * (height + 1), 1 + j * (width + 1)
-            sheet[:, top : top + height, left : left + width] = image
-    picture = Image.fromarray(sheet[0] if channels == 1 else sheet.transpose(1, 2, 0))
-    picture = picture.resize((picture.width * scale, picture.height * scale), Image.Resampling.NEAREST)
-    with written_atomically(path) as partial:
-        picture.save(partial, format="PNG")

@@ -64,7 +64,9 @@ def test_json_keeps_every_bit(table: Dataset) -> None:
 
 
 def test_damaged_json_and_wrong_input_are_refused(table: Dataset) -> None:
-    for value in ({}, {"kind": "smell"}, {"kind": "vector", "mean": [0.0], "scale": [0.0]}, {"kind": "image"}):
+    with pytest.raises(DataError, match="no modality 'smell' is registered, only image"):
+        from_json({"kind": "smell"})
+    for value in ({}, {"kind": "vector", "mean": [0.0], "scale": [0.0]}, {"kind": "image"}):
         with pytest.raises(DataError, match="damaged or of a later version"):
             from_json(value)
     with pytest.raises(DataError, match="must have shape"):

@@ -10,25 +10,28 @@ from synthsieve.data.dataset import Dataset, Examples, Kind
 from synthsieve.learning.loop import BatchSource
 from synthsieve.learning.run_folder import Origin, RunFolder
 from synthsieve.learning.step import take_step
-
-SHAPES = {
-    "digits-minutes": (1, 8, 8),
-    "mnist-minutes": (1, 28, 28),
-    "svhn-cpu": (3, 32, 32),
-    "svhn-table": (3, 32, 32),
-    "svhn-paper": (3, 32, 32),
-}
+from tests.modalities import vector
 
 
-def noise(shape):
+def noise(*shape):
     generator = np.random.default_rng(0)
     y = np.arange(60) % 10
     train = Examples(generator.integers(0, 256, (60, *shape), dtype=np.uint8), y)
     return Dataset("noise", Kind.IMAGE, tuple(map(str, range(10))), train, train)
 
 
+DATA = {
+    "digits-minutes": lambda: noise(1, 8, 8),
+    "mnist-minutes": lambda: noise(1, 28, 28),
+    "svhn-cpu": lambda: noise(3, 32, 32),
+    "svhn-table": lambda: noise(3, 32, 32),
+    "svhn-paper": lambda: noise(3, 32, 32),
+    "vector-minutes": vector.dataset,
+}
+
+
 def one_step(preset, folder, overrides):
-    dataset = noise(SHAPES[preset])
+    dataset = DATA[preset]()
     run = RunFolder.create(folder, Origin("noise"), load_settings(preset, ["data.labels=20", *overrides]), dataset)
     learner = run.new_learner()
     take_step(learner, next(BatchSource(run, dataset)))
@@ -37,11 +40,11 @@ def one_step(preset, folder, overrides):
     assert {"contrast", "elbo", "cross_entropy"} <= set(learner.terms)
 
 
-def test_there_is_a_shape_for_every_preset():
-    assert set(SHAPES) == set(preset_names())
+def test_there_are_data_for_every_preset():
+    assert set(DATA) == set(preset_names())
 
 
-@pytest.mark.parametrize("preset", SHAPES)
+@pytest.mark.parametrize("preset", DATA)
 def test_a_small_batch_goes_through(preset, tmp_path):
     small = ["learning.batch_labeled=4", "learning.batch_unlabeled=4", "sampling.training_steps=2"]
     one_step(preset, tmp_path / "run", small)

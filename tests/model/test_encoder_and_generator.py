@@ -9,7 +9,7 @@ from torch import nn
 from synthsieve.config import ModelSettings
 from synthsieve.model.classifier import GenerativeClassifier
 from synthsieve.model.encoder import GradientShare, Posterior
-from synthsieve.model.generator import Generator
+from synthsieve.model.generator import GaussianGenerator
 
 
 def test_kl_to_the_reference_equals_torch_distributions():
@@ -28,7 +28,7 @@ def test_draws_of_q_have_its_mean_and_scale():
 
 
 def test_the_likelihood_is_a_normalised_gaussian():
-    model = Generator(nn.Linear(2, 3), observation_noise=0.7)
+    model = GaussianGenerator(nn.Linear(2, 3), shape=(3,), observation_noise=0.7)
     generator = torch.Generator().manual_seed(0)
     x, z = torch.randn(4, 3, generator=generator), torch.randn(4, 2, generator=generator)
     expected = torch.distributions.Normal(model(z), 0.7).log_prob(x).sum(dim=1)

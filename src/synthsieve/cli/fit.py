@@ -21,6 +21,9 @@ def fit(
     out: options.Out,
     labels: Annotated[int | None, typer.Option(help="Labelled examples, balanced over classes.")] = None,
     label: options.Label = None,
+    text: options.Text = None,
+    schema: options.Schema = None,
+    features: options.Features = None,
     data_dir: options.DataDir = None,
     config: options.Config = None,
     set_: options.Set = None,
@@ -38,6 +41,7 @@ def fit(
 ) -> None:
     """Learn a generative classifier from few labels and many unlabelled examples."""
     from synthsieve.config import load_settings
+    from synthsieve.defaults import default_preset
     from synthsieve.evaluation.accuracy import score_part
     from synthsieve.learning import loop
     from synthsieve.learning.run_folder import Origin, RunFolder
@@ -51,12 +55,13 @@ def fit(
         asked["data"] = {"labels": labels}
     if supervised:
         asked["learning"] = {"objective": "supervised"}
-    settings = load_settings(config or default_preset(source), set_ or (), asked)
-    settings = _with_additions(settings) if augment else settings.first_phase()
+    load_settings(config or default_preset(source), set_ or (), asked)  # errors in them come before data are read
     if tensorboard:
         require_tensorboard()
-    origin = Origin.of(source, label, data_dir)
+    origin = Origin.of(source, label=label, text=text, schema=schema, features=features, data_dir=data_dir)
     dataset = origin.load(for_stream("data", quiet=quiet))
+    settings = load_settings(config or default_preset(source, dataset), set_ or (), asked)
+    settings = _with_additions(settings) if augment else settings.first_phase()
     if resume and RunFolder.exists(out):
         run = RunFolder.open(out)
         run.check_asked(settings, dataset)
@@ -120,8 +125,3 @@ def _summary(out: Path, result: FitResult, scores: Scores | None) -> tuple[dict[
         lines.append(scores.in_words("test"))
     lines.append(f"draw samples with: synthsieve sample {out} --per-class 10")
     return report, lines
-
-
-def default_preset(source: str) -> str | None:
-    """The preset that belongs to a source by name; paths start from the plain defaults."""
-    return {"digits": "digits-minutes", "mnist": "mnist-minutes", "svhn": "svhn-cpu"}.get(source)

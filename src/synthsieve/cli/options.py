@@ -11,9 +11,18 @@ import typer
 Out = Annotated[Path, typer.Option("--out", "-o", help="Folder to write to.")]
 Run = Annotated[Path, typer.Argument(help="The folder that `synthsieve fit` wrote.", metavar="OUT")]
 Source = Annotated[
-    str, typer.Argument(help="digits, svhn, mnist, or a path: .npz, .csv, .parquet, .mat, idx file, image folder.")
+    str,
+    typer.Argument(
+        help="digits, svhn, mnist, adult, spoken-digits, sst2, or a path: .npz, .csv, .tsv, .parquet, .mat, idx file, "
+        "a folder of images or wav files."
+    ),
 ]
 Label = Annotated[str | None, typer.Option(help="Label column of a table.")]
+Text = Annotated[str | None, typer.Option(help="Text column of a table: its sentences are the examples.")]
+Schema = Annotated[Path | None, typer.Option(help="A TOML file with the type of columns that are guessed wrongly.")]
+Features = Annotated[
+    Path | None, typer.Option(help="A .npy of embeddings, a row for each row of the table: they are learned from.")
+]
 DataDir = Annotated[Path | None, typer.Option(help="Where svhn and mnist lie, or are downloaded to.")]
 Config = Annotated[str | None, typer.Option("--config", "-c", help="A preset's name or a TOML file.")]
 Set = Annotated[list[str] | None, typer.Option("--set", help="One setting, such as learning.steps=2000.")]

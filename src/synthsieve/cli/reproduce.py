@@ -38,8 +38,8 @@ def reproduce(
 
     The same command goes on where an earlier one stopped.
     """
-    from synthsieve.cli.fit import default_preset
     from synthsieve.config import load_settings
+    from synthsieve.defaults import default_preset
     from synthsieve.experiments.arms import cells
     from synthsieve.experiments.jobs import default_workers
     from synthsieve.experiments.outcome import carry_out
@@ -50,7 +50,7 @@ def reproduce(
     settings = load_settings(preset or TABLE_PRESETS.get(dataset) or default_preset(dataset), set_ or ())
     if not settings.augmentation.steps:
         settings = settings.with_second_phase()
-    origin = Origin.of(str(dataset), None, data_dir)
+    origin = Origin.of(str(dataset), data_dir=data_dir)
     experiment = Experiment(out, origin, settings, tuple(range(seeds)), tuple(cells(settings.proof.pool_sizes)))
     data = origin.load(for_stream("data", quiet=quiet))
     experiment.check(data)

@@ -15,6 +15,9 @@ def run(
     out: options.Out,
     labels: Annotated[int | None, typer.Option(min=1, help="Labelled examples, balanced over classes.")] = None,
     label: options.Label = None,
+    text: options.Text = None,
+    schema: options.Schema = None,
+    features: options.Features = None,
     data_dir: options.DataDir = None,
     config: options.Config = None,
     set_: options.Set = None,
@@ -30,8 +33,8 @@ def run(
     The same command goes on where an earlier one stopped. OUT/model is the arm that validation prefers, or the model of
     real data alone where none is better; OUT/synthetic.npz are the samples it learned from.
     """
-    from synthsieve.cli.fit import default_preset
     from synthsieve.config import load_settings
+    from synthsieve.defaults import default_preset
     from synthsieve.experiments.arms import BASELINE, cells
     from synthsieve.experiments.jobs import default_workers
     from synthsieve.experiments.outcome import carry_out, keep_model, keep_synthetic
@@ -43,11 +46,12 @@ def run(
     asked: dict[str, Any] = {} if labels is None else {"data": {"labels": labels}}
     if seed is not None:
         asked["seed"] = seed
-    settings = load_settings(config or default_preset(source), set_ or (), asked)
+    load_settings(config or default_preset(source), set_ or (), asked)  # errors in them come before data are read
+    origin = Origin.of(source, label=label, text=text, schema=schema, features=features, data_dir=data_dir)
+    dataset = origin.load(for_stream("data", quiet=quiet))
+    settings = load_settings(config or default_preset(source, dataset), set_ or (), asked)
     if not settings.augmentation.steps:
         settings = settings.with_second_phase()
-    origin = Origin.of(source, label, data_dir)
-    dataset = origin.load(for_stream("data", quiet=quiet))
     experiment = Experiment(
         out,
         origin,
@@ -76,15 +80,14 @@ def run(
     model, synthetic = keep_model(experiment, chosen), keep_synthetic(experiment, chosen)
     words = NOTHING_TO_CHOOSE_ON if outcome.choice is None else outcome.choice.in_words()
     lines = ["", outcome.proof.table(), words, f"its model: {model}"]
-    if synthetic is not None:
-        lines.append(f"the samples it learned from, with weights: {synthetic}")
+    lines += [f"the samples it learned from, with weights: {path}" for path in synthetic]
     lines += [f"table: {out / 'table.md'}", "pictures:", *(f"  {path}" for path in outcome.figures)]
     report = {
         "out": str(out),
         "chosen": name,
         "words": words,
         "model": str(model),
-        "synthetic": None if synthetic is None else str(synthetic),
+        "synthetic": [str(path) for path in synthetic],
         "proof": outcome.proof.as_dict(),
         "choice": None if outcome.choice is None else outcome.choice.as_dict(),
         "table": str(out / "table.json"),

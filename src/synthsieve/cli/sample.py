@@ -24,11 +24,12 @@ def sample(
     quiet: options.Quiet = False,
     debug: options.Debug = False,
 ) -> None:
-    """Draw labelled samples: an .npz (x, y, classes, latent) and, for images, a PNG grid with a row a class."""
+    """Draw labelled samples: an .npz (x, y, classes, latent), and beside it a picture, a table, sounds or sentences."""
     import math
 
     from synthsieve.drawing import draw_samples
     from synthsieve.errors import ConfigError
+    from synthsieve.export.samples import write_items
     from synthsieve.learning.run_folder import RunFolder
     from synthsieve.progress import for_stream
     from synthsieve.sampling.langevin import LangevinSettings
@@ -56,9 +57,10 @@ def sample(
     drawn.write(path, run.split.classes)
     report = {"samples": str(path), "count": len(drawn.y), "classes": list(run.split.classes)}
     lines = [f"{len(drawn.y)} samples, {per_class} of each of {len(run.split.classes)} classes: {path}"]
-    if drawn.is_image:
-        grid = path.with_suffix(".png")
-        drawn.write_grid(grid)
-        report["grid"] = str(grid)
-        lines.append(f"a row a class: {grid}")
+    labels = [run.split.classes[y] for y in drawn.y]
+    shown = write_items(
+        path.with_suffix(""), run.encoding.items(drawn.x), labels, label_name=run.origin.label or "label"
+    )
+    report["shown"] = [str(one) for one in shown]
+    lines += [f"to look at: {one}" for one in shown]
     finish(report, lines, as_json=as_json)

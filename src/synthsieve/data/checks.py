@@ -21,7 +21,7 @@ def check_dataset(dataset: Dataset) -> None:
         _check_test(dataset, dataset.test)
 
 
-def check_examples(examples: Examples, kind: Kind, num_classes: int, *, origin: str) -> None:
+def check_examples(examples: Examples, kind: str, num_classes: int, *, origin: str) -> None:
     """Shapes, dtypes, ranges and lengths of one set of examples."""
     x, y, groups = examples.x, examples.y, examples.groups
     if len(x) == 0:
@@ -34,9 +34,17 @@ def check_examples(examples: Examples, kind: Kind, num_classes: int, *, origin: 
         )
     if kind is Kind.VECTOR and (x.ndim != 2 or x.dtype != np.float32):
         raise DataError(f"{origin}: vectors must be float32 (n, features), but came as {x.dtype} {x.shape}")
+    if kind is Kind.TABLE and (x.ndim != 2 or x.dtype != np.float64):
+        raise DataError(f"{origin}: rows must be float64 (n, columns), but came as {x.dtype} {x.shape}")
+    if kind is Kind.SOUND and (x.ndim != 4 or x.dtype != np.float32):
+        raise DataError(f"{origin}: spectrograms must be float32 (n, 1, mels, frames), but came as {x.dtype} {x.shape}")
+    if kind is Kind.TEXT and (x.ndim != 1 or x.dtype.kind != "S"):
+        raise DataError(f"{origin}: texts must be UTF-8 bytes (n,), but came as {x.dtype} {x.shape}")
+    if x.dtype.hasobject:
+        raise DataError(f"{origin}: examples must be an array without objects, but came as {x.dtype}: convert them")
     if 0 in x.shape:
         raise DataError(f"{origin}: an example must hold at least one number, but came with shape {x.shape[1:]}")
-    if x.dtype == np.float32:
+    if x.dtype == np.float32 and isinstance(kind, Kind):
         _check_floats(x, kind, origin)
     if y.ndim != 1 or y.dtype != np.int64:
         raise DataError(f"{origin}: labels must be int64 (n,), but came as {y.dtype} {y.shape}")
@@ -44,13 +52,16 @@ def check_examples(examples: Examples, kind: Kind, num_classes: int, *, origin: 
         raise DataError(
             f"{origin}: labels must lie in 0..{num_classes - 1}, or be -1 for unlabelled, but {y.min()}..{y.max()} came"
         )
+    weights = examples.weights
+    if weights is not None and (weights.shape != y.shape or not (np.isfinite(weights).all() and (weights >= 0).all())):
+        raise DataError(f"{origin}: weights must be finite and 0 or more, one for each of {len(y)} rows")
     if groups is not None and (groups.dtype != np.int64 or groups.shape != y.shape):
         raise DataError(
             f"{origin}: groups must be int64, one for each of {len(y)} rows, but came as {groups.dtype} {groups.shape}"
         )
 
 
-def _check_floats(x: np.ndarray, kind: Kind, origin: str) -> None:
+def _check_floats(x: np.ndarray, kind: str, origin: str) -> None:
     for start in range(0, len(x), CHECK_ROWS):
         block = x[start : start + CHECK_ROWS]
         finite = np.isfinite(block)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 import numpy as np
 
@@ -11,10 +12,13 @@ UNLABELED = -1
 
 
 class Kind(StrEnum):
-    """What one example is."""
+    """What one example is, among the modalities that ship with the package; a registered one has a name of its own."""
 
     IMAGE = "image"
     VECTOR = "vector"
+    TABLE = "table"
+    SOUND = "sound"
+    TEXT = "text"
 
 
 @dataclass(frozen=True)
@@ -22,14 +26,18 @@ class Examples:
     """Examples, their labels and the group each belongs to.
 
     Attributes:
-        x: images (n, channels, height, width), uint8 or float32 in [-1, 1]; or vectors (n, features), float32.
+        x: images (n, channels, height, width), uint8 or float32 in [-1, 1]; vectors (n, features), float32; rows of a
+            table (n, columns), float64, NaN where a cell is missing; spectrograms (n, 1, mels, frames), float32; texts
+            (n,), UTF-8 bytes. One's own modality may store any array without objects.
         y: int64 (n,), an index into the data set's `classes`, or -1 where the label is not known.
         groups: int64 (n,) or None. Examples of one group (the digits of one photo) always stay on one side of a split.
+        weights: float64 (n,) or None, how much each label counts in learning; of mean about 1.
     """
 
     x: np.ndarray
     y: np.ndarray
     groups: np.ndarray | None = None
+    weights: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.x)
@@ -41,21 +49,23 @@ class Dataset:
 
     Attributes:
         name: what the source calls itself.
-        kind: images or vectors.
+        kind: a `Kind`, or the name of a registered modality.
         classes: the label of each class index, as text.
         train: the examples to split into labelled, unlabelled and validation.
         test: the publisher's test set, or None: then the split carves one from `train`.
         feature_names: for vectors that came from named columns.
+        about: what the kind's encoding must know beside the arrays: the schema of a table, the format of sounds.
         notes: sentences worth telling the user (how floats were scaled, which files were passed over).
     """
 
     name: str
-    kind: Kind
+    kind: str
     classes: tuple[str, ...]
     train: Examples
     test: Examples | None = None
     feature_names: tuple[str, ...] | None = None
     notes: tuple[str, ...] = ()
+    about: Any = None
 
     @property
     def num_classes(self) -> int:

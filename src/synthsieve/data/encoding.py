@@ -1,28 +1,48 @@
-"""How examples become numbers for a network, and back: one class for each modality."""
+"""How examples become numbers for a network, and back: one class for each modality, and the registry of all.
+
+One's own is added with `register_encoding`; `synthsieve.register_modality` does that together with its networks.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
+from importlib.metadata import entry_points
 from typing import Any, Protocol
 
 import numpy as np
 
 from synthsieve.data.dataset import Dataset, Kind
 from synthsieve.errors import DataError
+from synthsieve.layout import Layout
+
+ENTRY_POINTS = "synthsieve.modalities"
 
 
 class Encoding(Protocol):
     """A pair of maps between examples and network input, with the figures they need."""
 
     @property
-    def shape(self) -> tuple[int, ...]: ...
+    def layout(self) -> Layout:
+        """What networks must know of an encoded example."""
+        ...
 
-    def encode(self, x: np.ndarray) -> np.ndarray: ...
+    def encode(self, x: np.ndarray) -> np.ndarray:
+        """Examples as stored, (n, ...), -> network input, (n, *layout.shape)."""
+        ...
 
-    def decode(self, x: np.ndarray) -> np.ndarray: ...
+    def decode(self, x: np.ndarray) -> np.ndarray:
+        """Network input, or what a generator makes, -> examples as stored."""
+        ...
 
-    def to_json(self) -> dict[str, Any]: ...
+    def items(self, x: np.ndarray) -> Any:
+        """Examples as stored -> as people have them: images, a pyarrow table, waveforms, sentences."""
+        ...
+
+    def to_json(self) -> dict[str, Any]:
+        """All that `from_json` needs, with the modality's name under `kind`."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -34,6 +54,10 @@ class ImageEncoding:
     """
 
     shape: tuple[int, ...]
+
+    @property
+    def layout(self) -> Layout:
+        return Layout(Kind.IMAGE, self.shape)
 
     def encode(self, x: np.ndarray) -> np.ndarray:
         """float32 (n, channels, height, width) in [-1, 1]; images that are floats already pass unchanged."""
@@ -52,6 +76,10 @@ class ImageEncoding:
         _check_shape(x, self.shape)
         return np.rint((np.clip(x, -1.0, 1.0) + 1.0) * 127.5).astype(np.uint8)
 
+    def items(self, x: np.ndarray) -> np.ndarray:
+        """x itself."""
+        return x
+
     def to_json(self) -> dict[str, Any]:
         return {"kind": Kind.IMAGE.value, "shape": list(self.shape)}
 
@@ -69,6 +97,10 @@ class VectorEncoding:
     scale: np.ndarray
 
     @property
+    def layout(self) -> Layout:
+        return Layout(Kind.VECTOR, self.shape)
+
+    @property
     def shape(self) -> tuple[int, ...]:
         return (len(self.mean),)
 
@@ -82,32 +114,75 @@ class VectorEncoding:
         _check_shape(x, self.shape)
         return (x * self.scale + self.mean).astype(np.float32)
 
+    def items(self, x: np.ndarray) -> np.ndarray:
+        """x itself."""
+        return x
+
     def to_json(self) -> dict[str, Any]:
         return {"kind": Kind.VECTOR.value, "mean": self.mean.tolist(), "scale": self.scale.tolist()}
 
 
+@dataclass(frozen=True)
+class Codec:
+    """How the encoding of one modality is made, and read again.
+
+    Attributes:
+        fit: data set and training rows -> encoding; it looks at no other row.
+        read: what `to_json` gave -> encoding; a KeyError, TypeError or ValueError means that it is damaged.
+    """
+
+    fit: Callable[[Dataset, np.ndarray], Encoding]
+    read: Callable[[dict[str, Any]], Encoding]
+
+
+def register_encoding(kind: str, codec: Codec) -> None:
+    """Let data sets of `kind` be encoded by `codec`; a kind that is taken is refused."""
+    if kind in _CODECS:
+        raise DataError(f"a modality must have a name of its own, but {kind!r} is taken: choose another")
+    _CODECS[kind] = codec
+
+
 def fit_encoding(dataset: Dataset, train_indices: np.ndarray) -> Encoding:
     """The encoding of `dataset`, measured on the rows `train_indices` alone: labelled and unlabelled, none held out."""
-    if dataset.kind is Kind.IMAGE:
-        return ImageEncoding(dataset.shape)
-    if len(train_indices) == 0:
-        raise DataError("mean and scale need at least one training row, but there is none")
-    x = dataset.train.x[train_indices]
-    scale = x.std(axis=0, dtype=np.float64)
-    scale[x.max(axis=0) == x.min(axis=0)] = 1.0  # by comparison: rounding leaves a constant column a tiny deviation
-    return VectorEncoding(x.mean(axis=0, dtype=np.float64), scale)
+    return _codec(dataset.kind).fit(dataset, train_indices)
 
 
 def from_json(value: dict[str, Any]) -> Encoding:
     """The encoding that `to_json` described."""
     try:
-        return _READERS[Kind(value["kind"])](value)
+        return _codec(value["kind"]).read(value)
     except (KeyError, TypeError, ValueError) as error:
         raise DataError(f"a stored encoding is damaged or of a later version ({error!r})") from None
 
 
+def _codec(kind: str) -> Codec:
+    if kind not in _CODECS:
+        for point in entry_points(group=ENTRY_POINTS, name=kind):
+            point.load()()  # it calls register_modality
+    if kind not in _CODECS:
+        raise DataError(f"no modality {kind!r} is registered, only {', '.join(sorted(_CODECS))}: register it first")
+    found = _CODECS[kind]
+    if isinstance(found, str):
+        codec: Codec = import_module(found).CODEC
+        return codec
+    return found
+
+
+def _fit_image(dataset: Dataset, rows: np.ndarray) -> Encoding:
+    return ImageEncoding(dataset.shape)
+
+
 def _read_image(value: dict[str, Any]) -> Encoding:
     return ImageEncoding(tuple(int(side) for side in value["shape"]))
+
+
+def _fit_vector(dataset: Dataset, rows: np.ndarray) -> Encoding:
+    if len(rows) == 0:
+        raise DataError("mean and scale need at least one training row, but there is none")
+    x = dataset.train.x[rows]
+    scale = x.std(axis=0, dtype=np.float64)
+    scale[x.max(axis=0) == x.min(axis=0)] = 1.0  # by comparison: rounding leaves a constant column a tiny deviation
+    return VectorEncoding(x.mean(axis=0, dtype=np.float64), scale)
 
 
 def _read_vector(value: dict[str, Any]) -> Encoding:
@@ -117,7 +192,14 @@ def _read_vector(value: dict[str, Any]) -> Encoding:
     return VectorEncoding(mean, scale)
 
 
-_READERS: dict[Kind, Callable[[dict[str, Any]], Encoding]] = {Kind.IMAGE: _read_image, Kind.VECTOR: _read_vector}
+# Modules hold theirs as `CODEC`, imported when it is first needed.
+_CODECS: dict[str, Codec | str] = {
+    Kind.IMAGE: Codec(_fit_image, _read_image),
+    Kind.VECTOR: Codec(_fit_vector, _read_vector),
+    Kind.TABLE: "synthsieve.data.table_encoding",
+    Kind.SOUND: "synthsieve.data.sound_encoding",
+    Kind.TEXT: "synthsieve.data.text_encoding",
+}
 
 
 def _check_shape(x: np.ndarray, shape: tuple[int, ...]) -> None:

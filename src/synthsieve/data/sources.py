@@ -28,6 +28,9 @@ class Request:
     Attributes:
         source: the name or the path as given.
         label: the label column, for tables.
+        text: the text column, for tables whose examples are sentences.
+        schema: a TOML file that names the types of columns, for tables.
+        features: a .npy of embeddings that stand for the rows of a table.
         data_dir: where to look first and download to, for sources with files of their own.
         progress: told how far a download or a long read has come.
     """
@@ -35,6 +38,9 @@ class Request:
     source: str
     label: str | None = None
     data_dir: Path | None = None
+    text: str | None = None
+    schema: Path | None = None
+    features: Path | None = None
     progress: Progress = field(default_factory=Silent)
 
     @property
@@ -49,11 +55,15 @@ _SOURCES: dict[str, Loader | str] = {
     "digits": "synthsieve.data.digits:load_digits",
     "svhn": "synthsieve.data.svhn:load_svhn",
     "mnist": "synthsieve.data.idx:load_mnist",
+    "adult": "synthsieve.data.adult:load_adult",
+    "spoken-digits": "synthsieve.data.spoken_digits:load_spoken_digits",
+    "sst2": "synthsieve.data.sst2:load_sst2",
 }
 _FORMATS: dict[str, Loader | str] = {
     ".npz": "synthsieve.data.npz:load_npz",
     ".mat": "synthsieve.data.svhn:load_mat",
     ".csv": "synthsieve.data.table:load_csv",
+    ".tsv": "synthsieve.data.table:load_csv",
     ".parquet": "synthsieve.data.table:load_parquet",
 }
 _FOLDER = "synthsieve.data.image_folder:load_image_folder"
@@ -80,13 +90,20 @@ def source_names() -> list[str]:
 
 
 def load(
-    source: str, *, label: str | None = None, data_dir: Path | None = None, progress: Progress | None = None
+    source: str,
+    *,
+    label: str | None = None,
+    text: str | None = None,
+    schema: Path | None = None,
+    features: Path | None = None,
+    data_dir: Path | None = None,
+    progress: Progress | None = None,
 ) -> Dataset:
     """The data set `source`: a registered name, or a path (./mnist is the folder, mnist the source).
 
     Whatever the source, the result has passed `check_dataset`.
     """
-    request = Request(source, label, data_dir, progress or Silent())
+    request = Request(source, label, data_dir, text, schema, features, progress or Silent())
     dataset = _find_loader(request)(request)
     check_dataset(dataset)
     return dataset

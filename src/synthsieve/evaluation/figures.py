@@ -9,8 +9,8 @@ from xml.sax.saxutils import escape
 
 import numpy as np
 
-from synthsieve.drawing import write_image_grid
 from synthsieve.errors import DataError
+from synthsieve.export.images import write_image_grid
 from synthsieve.files import write_text
 
 # Lines on a light and on a dark page; each stands out from its background by 3 to 1 or more, and neighbours differ in

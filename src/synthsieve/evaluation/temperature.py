@@ -15,6 +15,7 @@ from torch import Tensor
 
 from synthsieve.entropy import entropy_of_logits
 from synthsieve.model.classifier import GenerativeClassifier
+from synthsieve.model.generator import Generator
 from synthsieve.randomness import torch_stream
 from synthsieve.sampling import langevin
 
@@ -98,7 +99,7 @@ def _measure(
         y = asked[first : first + BLOCK]
         start = model.prior.reference_sample(len(y), generator=generator)
         z = langevin.run(model.prior.conditional(y), start, settings=chains, generator=generator).z
-        x = model.generator(z)
+        x = _decoded(model.generator, z, generator=generator)
         at_z.append(model.energy.class_logits(z).numpy())
         at_x.append(model.predict_logits(x).numpy())
         if judge is not None:
@@ -116,6 +117,13 @@ def _measure(
         asked_share_x=float((logits_x.argmax(axis=1) == labels).mean()),
         purity=float((np.concatenate(judged) == labels).mean()) if judged else None,
     )
+
+
+def _decoded(generates: Generator, z: Tensor, *, generator: torch.Generator) -> Tensor:
+    if not generates.always_draws:
+        mean: Tensor = generates(z)
+        return mean
+    return generates.sample(z, torch.stack([generates.noise(generator=generator) for _ in z]))
 
 
 def _judged(judge: Judge, x: Tensor) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ from synthsieve.experiments.arms import Arm, Cell
 from synthsieve.experiments.jobs import judge_of, run_jobs
 from synthsieve.experiments.rendering import as_markdown, write_figures
 from synthsieve.experiments.table import Experiment
+from synthsieve.export.samples import write_items
 from synthsieve.files import remove_stale_partials, write_json, write_text, written_atomically
 from synthsieve.learning import additions
 from synthsieve.learning.run_folder import RunFolder
@@ -101,26 +103,37 @@ def keep_model(experiment: Experiment, cell: Cell) -> Path:
     return target
 
 
-def keep_synthetic(experiment: Experiment, cell: Cell) -> Path | None:
-    """The samples the chosen arm learned from, with weights and provenance: OUT/synthetic.npz; None without a pool."""
+def keep_synthetic(experiment: Experiment, cell: Cell) -> list[Path]:
+    """The samples the chosen arm learned from, with weights and provenance: OUT/synthetic.npz, and in the form that
+    people have them beside it. Nothing without a pool.
+    """
     path = experiment.out / "synthetic.npz"
+    for stale in experiment.out.glob("synthetic*"):  # of an arm that was chosen before
+        shutil.rmtree(stale) if stale.is_dir() else stale.unlink()
     pool = additions.latest(experiment.folder(cell, experiment.seeds[0])).pool if cell.pool_size else None
     if pool is None:
-        path.unlink(missing_ok=True)
-        return None
+        return []
     rows = pool.selected
-    classes = RunFolder.open(experiment.folder(cell, experiment.seeds[0])).split.classes
+    run = RunFolder.open(experiment.folder(cell, experiment.seeds[0]))
     columns = {name: getattr(pool, name)[rows] for name in ("y", "weight", "entropy", "rank", "chain_seed")}
     with written_atomically(path) as partial, partial.open("wb") as file:
         np.savez_compressed(
             file,
             x=pool.x,
-            classes=np.asarray(classes),
+            classes=np.asarray(run.split.classes),
             latent=pool.z[rows],
             model_hash=np.asarray(pool.origin["model_hash"]),
             **columns,
         )
-    return path
+    shown = write_items(
+        path.with_suffix(""),
+        run.encoding.items(pool.x),
+        [run.split.classes[y] for y in columns["y"]],
+        label_name=run.origin.label or "label",
+        weight=columns["weight"].tolist(),
+        entropy=columns["entropy"].tolist(),
+    )
+    return [path, *shown]
 
 
 def _shown(experiment: Experiment) -> Cell:

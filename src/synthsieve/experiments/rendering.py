@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from synthsieve import drawing
+from synthsieve.data.dataset import Kind
 from synthsieve.entropy import entropy_of_logits
 from synthsieve.evaluation.figures import write_curve_figure, write_entropy_figure, write_samples_figure
 from synthsieve.evaluation.proof import Proof
@@ -154,7 +155,8 @@ def write_figures(folder: Path, run: RunFolder, curve: list[TemperatureRow], *, 
     Samples are drawn from the run's model by chains of that temperature.
     """
     written = []
-    if len(run.encoding.shape) == 3 and run.encoding.shape[0] in (1, 3):
+    layout = run.encoding.layout
+    if layout.kind == Kind.IMAGE and layout.shape[0] in (1, 3):
         sampling = run.settings.sampling
         chains = LangevinSettings(sampling.num_steps, sampling.step_size, temperature)
         written += _write_samples(folder, run, chains)
@@ -185,7 +187,8 @@ def _write_samples(folder: Path, run: RunFolder, chains: LangevinSettings) -> li
     drawn = drawing.draw_samples(model, encoding, per_class=20, chains=chains, seed=seed)
     write_samples_figure(samples, drawn.x, drawn.y, columns=20)
     y = np.full(drawing.BLOCK, min(FIGURE_CLASS, model.num_classes - 1))
-    x = drawing.decode(model, encoding, drawing.draw_latents(model, y, drawing.chain_seeds(seed, y), chains=chains))
+    seeds = drawing.chain_seeds(seed, y)
+    x = drawing.decode(model, encoding, drawing.draw_latents(model, y, seeds, chains=chains), seeds)
     entropy = entropy_of_logits(model.predict_logits(encoded(encoding, x)).numpy())
     write_entropy_figure(by_entropy, x, entropy, columns=20, rows=5)
     return [samples, by_entropy]

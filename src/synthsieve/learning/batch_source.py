@@ -24,6 +24,7 @@ class BatchSource:
     def __init__(self, run: RunFolder, dataset: Dataset) -> None:
         split = run.split
         self.x, self.y = dataset.train.x, split.visible_labels(dataset)
+        self.weights = dataset.train.weights
         self.settings, self.encoding = run.settings, run.encoding
         self.added: dict[str, _Column] = {}
         self.rows = {"labeled": split.labeled}
@@ -52,6 +53,7 @@ class BatchSource:
         return Batch(
             labeled_x=encoded(self.encoding, self.x[rows["labeled"]]),
             labeled_y=torch.from_numpy(self.y[rows["labeled"]]),
+            labeled_weights=None if self.weights is None else torch.from_numpy(self.weights[rows["labeled"]]).float(),
             unlabeled_x=encoded(self.encoding, self.x[rows.get("unlabeled", np.empty(0, dtype=np.int64))]),
             synthetic=self._take("synthetic", picks),
             pseudo=self._take("pseudo", picks),
@@ -89,5 +91,5 @@ class _Column:
 
 
 def encoded(encoding: Encoding, x: np.ndarray) -> torch.Tensor:
-    """Examples as the networks see them, float32 (n, *shape)."""
+    """Examples as the networks see them, (n, *shape)."""
     return torch.from_numpy(np.ascontiguousarray(encoding.encode(x)))

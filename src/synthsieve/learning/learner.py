@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from synthsieve.config import LearningSettings, Schedule, Settings
 from synthsieve.errors import NonFiniteLossError
+from synthsieve.layout import Layout
 from synthsieve.model.classifier import GenerativeClassifier
 from synthsieve.networks.layers import attach_generator
 from synthsieve.randomness import torch_stream
@@ -43,10 +44,10 @@ class Learner:
     terms: dict[str, float] = field(default_factory=dict)
 
     @classmethod
-    def create(cls, settings: Settings, shape: tuple[int, ...], num_classes: int, *, data: str) -> Learner:
+    def create(cls, settings: Settings, layout: Layout | tuple[int, ...], num_classes: int, *, data: str) -> Learner:
         """A learner before its first step; the same settings give the same weights."""
         model = GenerativeClassifier(
-            settings.model, shape, num_classes, generator=torch_stream(settings.seed, "initial weights")
+            settings.model, layout, num_classes, generator=torch_stream(settings.seed, "initial weights")
         )
         model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # a fifth quicker on CPUs
         averaged = copy.deepcopy(model).requires_grad_(False).eval()

@@ -42,22 +42,45 @@ class Origin:
     source: str
     label: str | None = None
     data_dir: str | None = None
+    text: str | None = None
+    schema: str | None = None
+    features: str | None = None
 
     @classmethod
-    def of(cls, source: str, label: str | None = None, data_dir: Path | None = None) -> Origin:
+    def of(
+        cls,
+        source: str,
+        *,
+        label: str | None = None,
+        text: str | None = None,
+        schema: Path | None = None,
+        features: Path | None = None,
+        data_dir: Path | None = None,
+    ) -> Origin:
         """What the user said, with relative paths made absolute."""
         path = Path(source).expanduser()
         found = source not in source_names() and path.exists()
+        schema_path, features_path, data_path = (
+            None if given is None else str(given.expanduser().resolve()) for given in (schema, features, data_dir)
+        )
         return cls(
-            str(path.resolve()) if found and source else source,
-            label,
-            None if data_dir is None else str(data_dir.expanduser().resolve()),
+            str(path.resolve()) if found and source else source, label, data_path, text, schema_path, features_path
         )
 
     def load(self, progress: Progress | None = None) -> Dataset:
         """The data set."""
-        data_dir = None if self.data_dir is None else Path(self.data_dir)
-        return load(self.source, label=self.label, data_dir=data_dir, progress=progress)
+        schema, features, data_dir = (
+            None if given is None else Path(given) for given in (self.schema, self.features, self.data_dir)
+        )
+        return load(
+            self.source,
+            label=self.label,
+            text=self.text,
+            schema=schema,
+            features=features,
+            data_dir=data_dir,
+            progress=progress,
+        )
 
 
 @dataclass(frozen=True)
@@ -163,7 +186,7 @@ class RunFolder:
     def new_learner(self) -> Learner:
         """A learner before its first step."""
         data = f"{self.split.fingerprint}/{self.split.hash}"
-        return Learner.create(self.settings, self.encoding.shape, len(self.split.classes), data=data)
+        return Learner.create(self.settings, self.encoding.layout, len(self.split.classes), data=data)
 
     def model(self) -> GenerativeClassifier:
         """The averaged weights that did best on validation, ready for prediction and drawing."""

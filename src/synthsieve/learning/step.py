@@ -33,6 +33,7 @@ class Batch:
     Attributes:
         labeled_x: (n, *shape).
         labeled_y: int64 (n,).
+        labeled_weights: (n,), of mean about 1; None where all count alike.
         unlabeled_x: (m, *shape); empty where there is no unlabelled data, or where only labels are learned.
         synthetic: of the coreset that step 7 chose; None before it.
         pseudo: unlabelled x with the label predicted; None without them.
@@ -41,6 +42,7 @@ class Batch:
     labeled_x: Tensor
     labeled_y: Tensor
     unlabeled_x: Tensor
+    labeled_weights: Tensor | None = None
     synthetic: Weighted | None = None
     pseudo: Weighted | None = None
 
@@ -104,7 +106,7 @@ def learn_labels(learner: Learner, batch: Batch) -> None:
     settings = learner.settings.learning
     labeled = len(batch.labeled_x)
     q, logits = _classify(learner, batch)
-    cross_entropy = objectives.cross_entropy(logits[:labeled], batch.labeled_y)
+    cross_entropy = objectives.cross_entropy(logits[:labeled], batch.labeled_y, batch.labeled_weights)
     terms = {"cross_entropy": cross_entropy}
     loss = settings.cross_entropy_weight * cross_entropy
     if settings.label_kl_weight:
@@ -167,6 +169,7 @@ def _unlabeled_terms(learner: Learner, x: Tensor, terms: dict[str, Tensor]) -> T
         return loss
     with torch.no_grad():
         mean = learner.model.posterior(x).mean
+    x = learner.model.encoder.embed(x)
 
     def classify(x: Tensor) -> Tensor:
         return learner.model.energy.class_logits(learner.model.encoder.with_style_of(x, mean))

@@ -8,11 +8,11 @@ import torch
 from torch import Tensor, nn
 
 from synthsieve.config import Classify, ModelSettings
+from synthsieve.layout import Layout
 from synthsieve.model.encoder import WHOLE, Encoder, GradientShare, Posterior
 from synthsieve.model.energy import Energy
-from synthsieve.model.generator import Generator
+from synthsieve.model.modalities import networks_of
 from synthsieve.model.prior import TiltedPrior
-from synthsieve.networks.factory import make_generator
 
 
 class GenerativeClassifier(nn.Module):
@@ -20,17 +20,17 @@ class GenerativeClassifier(nn.Module):
 
     Args:
         settings: the sizes and kinds of the three.
-        shape: the shape of one x, as networks see it.
+        layout: one x, as networks see it; a plain shape where it is an image or a vector.
         num_classes: how many y there are.
         generator: draws the first weights.
     """
 
     def __init__(
-        self, settings: ModelSettings, shape: Sequence[int], num_classes: int, *, generator: torch.Generator
+        self, settings: ModelSettings, layout: Layout | Sequence[int], num_classes: int, *, generator: torch.Generator
     ) -> None:
         super().__init__()
         self.settings = settings
-        self.shape = tuple(shape)
+        self.layout = Layout.of(layout)
         self.num_classes = num_classes
         self.energy = Energy.mlp(
             settings.latent_dim,
@@ -39,9 +39,13 @@ class GenerativeClassifier(nn.Module):
             activation=settings.energy_activation,
             generator=generator,
         )
-        self.encoder = Encoder(settings, shape, generator=generator)
-        network = make_generator(settings, shape, generator=generator)
-        self.generator = Generator(network, observation_noise=settings.observation_noise)
+        self.encoder = Encoder(settings, self.layout, generator=generator)
+        self.generator = networks_of(self.layout).make_generator(settings, self.layout, generator=generator)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of one x, as networks see it."""
+        return self.layout.shape
 
     @property
     def prior(self) -> TiltedPrior:

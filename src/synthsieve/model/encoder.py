@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
 from synthsieve.config import ModelSettings, NetworkKind, View
-from synthsieve.networks.factory import make_encoder
+from synthsieve.layout import Layout
+from synthsieve.model.modalities import Tower, networks_of
 
 LOG_SCALE_RANGE = (-6.0, 2.0)
 
@@ -54,30 +54,19 @@ class Encoder(nn.Module):
     choice, by `GradientShare`. With one tower it is the style tower that makes all of z, and it feels the larger share.
     """
 
-    def __init__(self, settings: ModelSettings, shape: Sequence[int], *, generator: torch.Generator) -> None:
+    def __init__(self, settings: ModelSettings, layout: Layout, *, generator: torch.Generator) -> None:
         super().__init__()
         self.label_latent_dim = settings.label_latent_dim
         self.style_latent_dim = settings.latent_dim - settings.label_latent_dim
+        make = networks_of(layout).make_encoder
         self.label_tower: nn.Module | None = None
         if self.label_latent_dim:
-            self.label_tower = make_encoder(
-                settings,
-                shape,
-                2 * self.label_latent_dim,
-                kind=settings.encoder if settings.label_encoder is NetworkKind.AUTO else settings.label_encoder,
-                width=settings.label_width,
-                view=settings.view,
-                generator=generator,
-            )
-        self.style_tower = make_encoder(
-            settings,
-            shape,
-            2 * self.style_latent_dim,
-            kind=settings.encoder,
-            width=settings.encoder_width,
-            view=View.PLAIN if self.label_latent_dim else settings.view,
-            generator=generator,
-        )
+            kind = settings.encoder if settings.label_encoder is NetworkKind.AUTO else settings.label_encoder
+            tower = Tower(2 * self.label_latent_dim, kind, settings.label_width, settings.view)
+            self.label_tower = make(settings, layout, tower, generator=generator)
+        view = View.PLAIN if self.label_latent_dim else settings.view
+        tower = Tower(2 * self.style_latent_dim, settings.encoder, settings.encoder_width, view)
+        self.style_tower = make(settings, layout, tower, generator=generator)
 
     def forward(self, x: Tensor, share: GradientShare = WHOLE) -> Posterior:
         """q(z given x) for each x (n, *shape)."""
@@ -88,6 +77,12 @@ class Encoder(nn.Module):
         return Posterior(
             torch.cat([label.mean, style.mean], dim=1), torch.cat([label.log_scale, style.log_scale], dim=1)
         )
+
+    def embed(self, x: Tensor) -> Tensor:
+        """x as continuous numbers, which `with_style_of` takes too: x itself, unless its tower embeds it first."""
+        tower = self.style_tower if self.label_tower is None else self.label_tower
+        embedded: Tensor = tower.embed(x) if hasattr(tower, "embed") else x  # type: ignore[operator]
+        return embedded
 
     def with_style_of(self, x: Tensor, mean: Tensor) -> Tensor:
         """The means of q with the label latents of x and the style latents of `mean`. (n, latent_dim).

@@ -1,23 +1,54 @@
-"""The generator and its likelihood: p(x given z) = N(g(z), sigma^2 I)."""
+"""The generator and its likelihood p(x given z): what every one can do, and the Gaussian one."""
 
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 
+import torch
 from torch import Tensor, nn
 
 
 class Generator(nn.Module):
-    """g(z), and how likely an x is around it.
+    """p(x given z). Subclass it for a likelihood of one's own.
+
+    Attributes:
+        always_draws: samples are draws of p(x given z) rather than its mean, whatever the settings say: so it is where
+            a mean is no example, as of categories.
+    """
+
+    always_draws = False
+
+    @abstractmethod
+    def forward(self, z: Tensor) -> Tensor:
+        """The mean of p(x given z), or its most probable x, as the encoder takes it. (n, latent_dim) -> (n, *shape)."""
+
+    @abstractmethod
+    def log_prob(self, x: Tensor, z: Tensor) -> Tensor:
+        """log p(x given z), normalised, in nats. (n, *shape), (n, latent_dim) -> (n,)."""
+
+    @abstractmethod
+    def noise(self, *, generator: torch.Generator) -> Tensor:
+        """All the chance that one draw of x takes, for one example."""
+
+    @abstractmethod
+    def sample(self, z: Tensor, noise: Tensor) -> Tensor:
+        """A draw of p(x given z), for a stack of `noise`, one for each z. (n, latent_dim), (n, ...) -> (n, *shape)."""
+
+
+class GaussianGenerator(Generator):
+    """p(x given z) = N(g(z), sigma^2 I).
 
     Args:
         network: z (n, latent_dim) -> g(z) (n, *shape).
+        shape: of one x.
         observation_noise: sigma.
     """
 
-    def __init__(self, network: nn.Module, *, observation_noise: float) -> None:
+    def __init__(self, network: nn.Module, *, shape: tuple[int, ...], observation_noise: float) -> None:
         super().__init__()
         self.network = network
+        self.shape = shape
         self.observation_noise = observation_noise
 
     def forward(self, z: Tensor) -> Tensor:
@@ -30,3 +61,11 @@ class Generator(nn.Module):
         residual = (x - self(z)).flatten(1)
         constant = residual.shape[1] * math.log(self.observation_noise * math.sqrt(2 * math.pi))
         return -0.5 * residual.square().sum(dim=1) / self.observation_noise**2 - constant
+
+    def noise(self, *, generator: torch.Generator) -> Tensor:
+        """Standard normal numbers. (*shape)."""
+        return torch.randn(self.shape, generator=generator)
+
+    def sample(self, z: Tensor, noise: Tensor) -> Tensor:
+        """x = g(z) + sigma noise. (n, latent_dim), (n, *shape) -> (n, *shape)."""
+        return self(z) + self.observation_noise * noise

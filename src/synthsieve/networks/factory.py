@@ -52,17 +52,18 @@ def make_encoder(
     return build(makers[kind], generator=generator)
 
 
-def make_generator(settings: ModelSettings, shape: Sequence[int], *, generator: torch.Generator) -> nn.Module:
-    """A network z (n, latent_dim) -> (n, *shape); images end in tanh, vectors are left unbounded."""
+def make_generator(
+    settings: ModelSettings, shape: Sequence[int], *, bounded: bool, generator: torch.Generator
+) -> nn.Module:
+    """A network z (n, latent_dim) -> (n, *shape); within (-1, 1) by tanh where it is bounded."""
     kind = default_kind(shape) if settings.generator is NetworkKind.AUTO else settings.generator
     width, latent_dim = settings.generator_width, settings.latent_dim
     if kind is NetworkKind.MLP:
         # Three layers, whatever the depth of the encoder: a generator too deep for few rows forgets its latents.
         network = MLP((latent_dim, width, width, prod(shape)), activation=Activation.SILU, generator=generator)
-        bounded = [nn.Tanh()] if len(shape) == 3 else []
-        return nn.Sequential(network, nn.Unflatten(1, tuple(shape)), *bounded)
+        return nn.Sequential(network, nn.Unflatten(1, tuple(shape)), *([nn.Tanh()] if bounded else []))
     makers: dict[NetworkKind, Callable[[], nn.Module]] = {
-        NetworkKind.STRIDED: lambda: StridedGenerator(latent_dim, shape, width=width),
+        NetworkKind.STRIDED: lambda: StridedGenerator(latent_dim, shape, width=width, bounded=bounded),
         NetworkKind.DCGAN: lambda: DCGANGenerator(latent_dim, shape, width=width),
     }
     if kind not in makers:

@@ -38,12 +38,12 @@ class StridedEncoder(nn.Module):
 
 
 class StridedGenerator(nn.Module):
-    """A linear layer to a quarter of each side, convolutions there, two doublings by pixel shuffle, tanh.
+    """A linear layer to a quarter of each side, convolutions there, two doublings by pixel shuffle.
 
-    z (n, latent_dim) -> x (n, channels, height, width) in (-1, 1).
+    z (n, latent_dim) -> x (n, channels, height, width), in (-1, 1) by tanh where it is bounded.
     """
 
-    def __init__(self, latent_dim: int, shape: Sequence[int], *, width: int) -> None:
+    def __init__(self, latent_dim: int, shape: Sequence[int], *, width: int, bounded: bool = True) -> None:
         super().__init__()
         channels, height, across = image_size(shape)
         self.base = (4 * width, height // 4, across // 4)
@@ -59,7 +59,7 @@ class StridedGenerator(nn.Module):
             nn.SiLU(),
             nn.Conv2d(2 * width, 4 * channels, 3, 1, 1),
             nn.PixelShuffle(2),  # (n, channels, height, width)
-            nn.Tanh(),
+            nn.Tanh() if bounded else nn.Identity(),
         )
 
     def forward(self, z: torch.Tensor) -> torch.Tensor:
