@@ -19,6 +19,7 @@ from synthsieve.errors import DataError
 
 sys.path.append(str(Path(__file__).parents[1] / "data"))
 import made_up
+import made_up_sounds
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,7 @@ def _registered(request: Request) -> Dataset:
     return Dataset("mine", Kind.IMAGE, ("a", "b", "c", "d"), Examples(x, y))
 
 
+DTYPES = {Kind.IMAGE: np.uint8, Kind.VECTOR: np.float32, Kind.TABLE: np.float64, Kind.SOUND: np.float32}
 DIGITS = tuple("0123456789")
 CASES = {
     "digits": Case(lambda _: "digits", DIGITS, (1, 8, 8)),
@@ -99,9 +101,26 @@ CASES = {
         (3, 8, 8),
         has_test=True,
     ),
-    "csv": Case(lambda f: str(made_up.write_csv(f / "a.csv")), ("no", "yes"), (2,), kind=Kind.VECTOR, label="answer"),
+    "csv": Case(lambda f: str(made_up.write_csv(f / "a.csv")), ("no", "yes"), (2,), kind=Kind.TABLE, label="answer"),
     "parquet": Case(
-        lambda f: str(made_up.write_parquet(f / "a.parquet")), ("0", "1", "2"), (2,), kind=Kind.VECTOR, label="answer"
+        lambda f: str(made_up.write_parquet(f / "a.parquet")), ("0", "1", "2"), (2,), kind=Kind.TABLE, label="answer"
+    ),
+    "sound folder": Case(
+        lambda f: str(made_up_sounds.write_sound_folder(f / "tones")), ("high", "low"), (1, 32, 20), Kind.SOUND
+    ),
+    "listed sounds": Case(
+        lambda f: str(made_up_sounds.write_listed(f / "tones", speakers=12)),
+        ("high", "low"),
+        (1, 32, 16),
+        Kind.SOUND,
+        has_groups=True,
+    ),
+    "spoken-digits": Case(
+        _named("spoken-digits", lambda f: made_up_sounds.write_spoken_digits(f / "recordings", takes=1, speakers=10)),
+        DIGITS,
+        (1, 32, 32),
+        Kind.SOUND,
+        has_groups=True,
     ),
     "registered": Case(lambda _: "mine", tuple("abcd"), (1, 8, 8)),
 }
@@ -141,7 +160,7 @@ def test_arrays_have_the_agreed_form(dataset: Dataset) -> None:
         assert len(part.x) == len(part.y) > 0
         assert part.x.flags.c_contiguous
         assert part.x.shape[1:] == dataset.shape
-        assert part.x.dtype == (np.uint8 if dataset.kind is Kind.IMAGE else np.float32)
+        assert part.x.dtype == DTYPES[dataset.kind]
         assert part.y.dtype == np.int64
         assert -1 <= part.y.min() <= part.y.max() < dataset.num_classes
 
@@ -165,7 +184,7 @@ def test_can_be_split_and_encoded(dataset: Dataset) -> None:
     assert encoded.dtype == np.float32
     assert np.isfinite(encoded).all()
     decoded = from_json(encoding.to_json()).decode(encoded)
-    np.testing.assert_allclose(decoded, dataset.train.x, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(decoded[rows], dataset.train.x[rows], rtol=1e-5, atol=1e-5)
 
 
 def test_a_misspelt_name_gets_a_hint() -> None:

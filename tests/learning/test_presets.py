@@ -10,7 +10,7 @@ from synthsieve.data.dataset import Dataset, Examples, Kind
 from synthsieve.learning.loop import BatchSource
 from synthsieve.learning.run_folder import Origin, RunFolder
 from synthsieve.learning.step import take_step
-from tests.modalities import vector
+from tests.modalities import table, vector
 
 
 def noise(*shape):
@@ -26,6 +26,8 @@ DATA = {
     "svhn-cpu": lambda: noise(3, 32, 32),
     "svhn-table": lambda: noise(3, 32, 32),
     "svhn-paper": lambda: noise(3, 32, 32),
+    "table-minutes": table.dataset,
+    "sound-minutes": sound.dataset,
     "vector-minutes": vector.dataset,
 }
 

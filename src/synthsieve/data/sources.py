@@ -66,7 +66,7 @@ _FORMATS: dict[str, Loader | str] = {
     ".tsv": "synthsieve.data.table:load_csv",
     ".parquet": "synthsieve.data.table:load_parquet",
 }
-_FOLDER = "synthsieve.data.image_folder:load_image_folder"
+_FOLDER = "synthsieve.data.folder:load_folder"
 _IDX = "synthsieve.data.idx:load_idx"
 
 

@@ -1,0 +1,165 @@
+"""Spectrograms against closed forms, and sounds that come back from them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from synthsieve.data import sound
+from synthsieve.data.sound_format import SoundFormat
+from synthsieve.errors import DataError
+
+FORM = SoundFormat()
+
+
+def sine(hertz: float, form: SoundFormat = FORM, seconds: float | None = None) -> np.ndarray:
+    time = np.arange(round(form.rate * (seconds or form.seconds))) / form.rate
+    return np.sin(2 * np.pi * hertz * time)
+
+
+def test_mel_and_back() -> None:
+    hertz = np.linspace(0, 8000, 50)
+    np.testing.assert_allclose(sound.hertz_of_mel(sound.mel_of_hertz(hertz)), hertz, atol=1e-9)
+    assert sound.mel_of_hertz(700.0) == pytest.approx(2595 * np.log10(2))
+
+
+def test_neighbouring_bands_add_up_to_one() -> None:
+    bank = sound.mel_filterbank(FORM)
+    centres = sound.centre_frequencies(FORM)
+    hertz = np.arange(FORM.n_fft // 2 + 1) * FORM.rate / FORM.n_fft
+    between = (hertz >= centres[0]) & (hertz <= centres[-1])
+    np.testing.assert_allclose(bank.sum(axis=0)[between], 1, atol=1e-12)
+    assert (bank[:, (hertz <= FORM.low) | (hertz >= FORM.high)] < 1e-12).all()
+    assert ((bank > 0).sum(axis=0) <= 2).all()
+
+
+def test_each_band_peaks_at_its_centre() -> None:
+    fine = replace(FORM, n_fft=8192)
+    hertz = np.arange(fine.n_fft // 2 + 1) * fine.rate / fine.n_fft
+    peaks = hertz[sound.mel_filterbank(fine).argmax(axis=1)]
+    np.testing.assert_allclose(peaks, sound.centre_frequencies(fine), atol=fine.rate / fine.n_fft)
+    spacing = np.diff(sound.mel_of_hertz(sound.centre_frequencies(fine)))
+    np.testing.assert_allclose(spacing, spacing[0])
+
+
+def test_a_band_that_hears_nothing_is_refused() -> None:
+    with pytest.raises(DataError, match="longer n_fft than 128"):
+        sound.mel_filterbank(replace(FORM, n_fft=128, hop=64, mels=128))
+
+
+def test_power_of_noise_is_that_of_parseval() -> None:
+    """Sum over all bins of |FFT|^2 = n_fft x sum of the windowed squares, counting both sides of the spectrum."""
+    waveform = np.random.default_rng(0).normal(size=(1, FORM.samples))
+    power = sound._power(waveform, FORM)[0]
+    both_sides = 2 * power.sum(axis=1) - power[:, 0] - power[:, -1]
+    edge = FORM.n_fft - FORM.hop
+    padded = np.pad(waveform[0], (edge // 2, edge - edge // 2))
+    window = np.hanning(FORM.n_fft + 1)[:-1]
+    for t in (0, 7, FORM.frames - 1):
+        piece = padded[t * FORM.hop : t * FORM.hop + FORM.n_fft] * window
+        assert both_sides[t] == pytest.approx(FORM.n_fft * np.square(piece).sum())
+
+
+def test_spectrum_and_waveform_are_inverse() -> None:
+    waveform = np.random.default_rng(1).normal(size=(3, FORM.samples))
+    np.testing.assert_allclose(sound._waveform(sound._spectrum(waveform, FORM), FORM), waveform, atol=1e-10)
+
+
+@pytest.mark.parametrize("hertz", [200, 440, 1000, 2500])
+def test_a_tone_is_loudest_in_the_band_nearest_to_it(hertz: float) -> None:
+    spectrogram = sound.log_mel(sine(hertz), FORM)
+    assert spectrogram.shape == (FORM.mels, FORM.frames)
+    assert spectrogram.dtype == np.float32
+    nearest = np.abs(sound.mel_of_hertz(sound.centre_frequencies(FORM)) - sound.mel_of_hertz(hertz)).argmin()
+    assert abs(int(spectrogram[:, FORM.frames // 2].argmax()) - int(nearest)) <= 1
+
+
+def test_loudness_does_not_matter_and_the_loudest_point_is_zero() -> None:
+    waveform = np.random.default_rng(2).normal(size=FORM.samples)
+    quiet, loud = sound.log_mel(1e-3 * waveform, FORM), sound.log_mel(waveform, FORM)
+    np.testing.assert_allclose(quiet, loud, atol=1e-3)
+    assert loud.max() == 0
+    assert loud.min() >= FORM.floor
+
+
+def test_silence_is_all_floor_and_comes_back_as_silence() -> None:
+    silent = sound.log_mel(np.zeros(100), FORM)
+    assert (silent == FORM.floor).all()
+    assert not sound.griffin_lim(silent[None], FORM, iterations=2).any()
+
+
+def test_quiet_ends_do_not_matter() -> None:
+    middle = sine(500, seconds=0.3)
+    silence = np.zeros(FORM.hop * 20)
+    alone = sound.log_mel(middle, FORM)
+    np.testing.assert_allclose(sound.log_mel(np.concatenate([silence, middle, silence]), FORM), alone, atol=1.5)
+    kept = sound.log_mel(np.concatenate([silence, silence, middle]), replace(FORM, trim=None))
+    assert np.abs(kept - alone).max() > 10
+
+
+@pytest.mark.parametrize("length", [1, 7, 8, 9, 100])
+def test_centred_has_the_length_asked_for(length: int) -> None:
+    waveform = np.arange(1, length + 1.0)
+    fitted = sound.centred(waveform, 8)
+    assert len(fitted) == 8
+    if length >= 8:
+        assert fitted[0] - 1 == pytest.approx(length - fitted[-1], abs=1)
+    else:
+        assert fitted.sum() == waveform.sum()
+
+
+@pytest.mark.parametrize("hertz", [300, 1000, 2500])
+def test_a_tone_comes_back_at_its_frequency(hertz: float) -> None:
+    spectrogram = sound.log_mel(sine(hertz), FORM)
+    back = sound.griffin_lim(spectrogram[None], FORM)[0]
+    assert back.dtype == np.float32
+    assert np.abs(back).max() == pytest.approx(sound.PEAK, rel=1e-5)
+    loudest = np.abs(np.fft.rfft(back)).argmax() * FORM.rate / len(back)
+    spacing = np.diff(sound.centre_frequencies(FORM))[np.searchsorted(sound.centre_frequencies(FORM), hertz) - 1]
+    assert abs(loudest - hertz) < spacing  # a band tells no finer
+
+
+def test_the_spectrogram_comes_back_too() -> None:
+    """Of a made-up word: two gliding tones with a pause between them."""
+    time = np.arange(FORM.samples) / FORM.rate
+    word = np.sin(2 * np.pi * (400 * time + 600 * time**2)) * (np.abs(time - 0.32) > 0.08)
+    spectrogram = sound.log_mel(word, FORM)
+    again = sound.log_mel(sound.griffin_lim(spectrogram[None], FORM)[0], replace(FORM, trim=None))
+    loud = spectrogram > -25
+    assert np.abs(again - spectrogram)[loud].mean() < 3
+    assert np.corrcoef(again.ravel(), spectrogram.ravel())[0, 1] > 0.9
+
+
+def test_griffin_lim_is_the_same_alone_and_in_a_batch_and_twice() -> None:
+    many = np.stack([sound.log_mel(sine(hertz), FORM) for hertz in (300, 900, 2000)])
+    together = sound.griffin_lim(many, FORM, iterations=5)
+    np.testing.assert_array_equal(together, sound.griffin_lim(many, FORM, iterations=5))
+    np.testing.assert_allclose(together[1], sound.griffin_lim(many[1:2], FORM, iterations=5)[0], atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        ({"mels": 30}, "mels must be a multiple of 4"),
+        ({"frames": 0}, "frames must be a whole number from 4"),
+        ({"rate": 0}, "rate must be a whole number from 1"),
+        ({"hop": 400}, "at least twice its hop"),
+        ({"high": 4001.0}, "half its rate"),
+        ({"floor": 3.0}, "floor < 0"),
+        ({"trim": 0.0}, "trim > 0"),
+        ({"n_fft": 1 << 20}, "n_fft must be a whole number"),
+    ],
+)
+def test_a_format_that_cannot_be_is_refused(change: dict[str, float], match: str) -> None:
+    with pytest.raises(DataError, match=match):
+        replace(FORM, **change)  # type: ignore[arg-type]
+
+
+def test_formats_go_through_json_and_rates() -> None:
+    for form in (FORM, replace(FORM, trim=None)):
+        assert SoundFormat.from_json(form.to_json()) == form
+    faster = FORM.at_rate(16000)
+    assert (faster.n_fft, faster.hop, faster.seconds) == (2 * FORM.n_fft, 2 * FORM.hop, FORM.seconds)
+    assert FORM.at_rate(4000).high == 2000
