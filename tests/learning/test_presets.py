@@ -10,7 +10,7 @@ from synthsieve.data.dataset import Dataset, Examples, Kind
 from synthsieve.learning.loop import BatchSource
 from synthsieve.learning.run_folder import Origin, RunFolder
 from synthsieve.learning.step import take_step
-from tests.modalities import table, vector
+from tests.modalities import sound, table, vector
 
 
 def noise(*shape):
