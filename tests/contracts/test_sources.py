@@ -106,19 +106,19 @@ CASES = {
         lambda f: str(made_up.write_parquet(f / "a.parquet")), ("0", "1", "2"), (2,), kind=Kind.TABLE, label="answer"
     ),
     "sound folder": Case(
-        lambda f: str(made_up_sounds.write_sound_folder(f / "tones")), ("high", "low"), (1, 32, 20), Kind.SOUND
+        lambda f: str(made_up_sounds.write_sound_folder(f / "tones")), ("high", "low"), (1, 24, 16), Kind.SOUND
     ),
     "listed sounds": Case(
         lambda f: str(made_up_sounds.write_listed(f / "tones", speakers=12)),
         ("high", "low"),
-        (1, 32, 16),
+        (1, 24, 16),
         Kind.SOUND,
         has_groups=True,
     ),
     "spoken-digits": Case(
         _named("spoken-digits", lambda f: made_up_sounds.write_spoken_digits(f / "recordings", takes=1, speakers=10)),
         DIGITS,
-        (1, 32, 32),
+        (1, 24, 24),
         Kind.SOUND,
         has_groups=True,
     ),

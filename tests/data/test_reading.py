@@ -108,7 +108,7 @@ def test_csv_columns_and_empty_labels(tmp_path: Path) -> None:
     text = "name,a,b\n3.0,1,0.5\n,2,true\n"
     path = made_up.write_csv(tmp_path / "a.csv", text.replace("true", "1.5") + "NA,3,2.5\n 3 ,4,3.5\n")
     dataset = load(str(path), label="name")
-    assert dataset.kind is Kind.VECTOR
+    assert dataset.kind is Kind.TABLE
     assert dataset.feature_names == ("a", "b")
     assert dataset.classes == ("3", "NA")
     assert dataset.train.y.tolist() == [0, -1, 1, 0]

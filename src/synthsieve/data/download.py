@@ -76,6 +76,17 @@ MNIST = Publication(
 )
 
 
+# Sizes and SHA-256 of the publisher's files, as copies of them elsewhere have them too.
+ADULT = Publication(
+    "adult",
+    "https://archive.ics.uci.edu/ml/machine-learning-databases/adult/",
+    (
+        RemoteFile("adult.data", 3974305, "5b00264637dbfec36bdeaab5676b0b309ff9eb788d63554ca0a249491c86603d"),
+        RemoteFile("adult.test", 2003153, "a2a9044bc167a35b2361efbabec64e89d69ce82d9790d2980119aac5fd7e9c05"),
+    ),
+)
+
+
 def cache_dir() -> Path:
     """`$SYNTHSIEVE_CACHE`, or the folder where this platform keeps its users' caches."""
     if given := os.environ.get("SYNTHSIEVE_CACHE"):

@@ -1,42 +1,50 @@
-"""CSV and Parquet: a label column, and numbers in every other.
+"""CSV and Parquet: a label column, and columns of any type beside it.
 
-An empty label cell means unlabelled. A label of -1 is refused: it could mean a class or, as elsewhere, unlabelled.
+In a CSV a cell that is empty, or `?`, `NA`, `N/A`, `nan` or `null`, is missing; in the label column only an empty one
+is, and means unlabelled. A label of -1 is refused: it could mean a class or, as elsewhere, unlabelled.
 """
 
 from __future__ import annotations
 
 import re
 from difflib import get_close_matches
-from pathlib import Path
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
+from synthsieve.data.arrow_types import is_text
 from synthsieve.data.dataset import Dataset, Examples, Kind
-from synthsieve.data.labels import listed, read_labels
+from synthsieve.data.labels import Labels, listed, read_labels
 from synthsieve.data.reasons import brief
+from synthsieve.data.rows import read_rows, rows_alike, rows_from_arrow
+from synthsieve.data.schema import read_types
 from synthsieve.data.sources import Request
 from synthsieve.errors import DataError
 
+__all__ = ["labels_of", "load_csv", "load_parquet", "rows_alike", "rows_from_arrow", "tidied"]
+
 WHOLE_AS_FLOAT = re.compile(r"-?\d+\.0+")
+MISSING = ("", "?", "NA", "N/A", "n/a", "nan", "NaN", "null", "NULL")
 
 
 def load_csv(request: Request) -> Dataset:
-    """A CSV with a header row, in UTF-8."""
+    """A CSV with a header row, in UTF-8; cells are parted by tabs where the name ends in .tsv."""
     import pyarrow as pa
     from pyarrow import csv
 
     path = request.path
-    label = _need_label(request)
-    # The label stays text ("NA" may be a class); in the others an empty cell or "nan" is a missing number.
-    convert = csv.ConvertOptions(column_types={label: pa.string()}, strings_can_be_null=False)
+    as_they_are = {name: pa.string() for name in (_need_label(request), request.text) if name is not None}
+    # Only numbers are missing by pyarrow's word: it knows no label column, in which "NA" may be a class.
+    convert = csv.ConvertOptions(column_types=as_they_are, strings_can_be_null=False, null_values=list(MISSING))
+    parse = csv.ParseOptions(delimiter="\t" if path.suffix.lower() == ".tsv" else ",", newlines_in_values=True)
     try:
-        table = csv.read_csv(path, convert_options=convert)
+        table = csv.read_csv(path, parse_options=parse, convert_options=convert)
         table.validate(full=True)
-        names = list(table.column_names)
+        _ = list(table.column_names)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise DataError(f"{path} cannot be read as CSV ({brief(error)}): mend or write it again") from None
-    return _from_table(table, names, path, label)
+    return _from_table(table, request, tidy=True)
 
 
 def load_parquet(request: Request) -> Dataset:
@@ -45,16 +53,29 @@ def load_parquet(request: Request) -> Dataset:
     from pyarrow import parquet
 
     path = request.path
-    label = _need_label(request)
+    _need_label(request)
     try:
         # The file itself, opened here: given a path, pyarrow would read column values out of folder names.
         with path.open("rb") as stream:
             table = parquet.read_table(stream)
         table.validate(full=True)
-        names = list(table.column_names)
+        _ = list(table.column_names)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise DataError(f"{path} cannot be read as Parquet ({brief(error)}): it may be cut short") from None
-    return _from_table(table, names, path, label)
+    return _from_table(table, request, tidy=False)
+
+
+def labels_of(table: Any, label: str, *, origin: str) -> Labels:
+    """The labels in column `label` of a pyarrow table: any type, an empty cell for unlabelled."""
+    return read_labels(_label_texts(table.column(label), label, origin), origin=f"{origin}, column {label!r}")
+
+
+def tidied(table: Any) -> Any:
+    """A table read from text: cells trimmed, words for missing ones emptied, numbers found that they had hidden."""
+    columns = {name: table.column(name) for name in table.column_names}
+    return type(table).from_pydict(
+        {name: _tidy(cells) if is_text(cells.type) else cells for name, cells in columns.items()}
+    )
 
 
 def _need_label(request: Request) -> str:
@@ -63,52 +84,65 @@ def _need_label(request: Request) -> str:
     return request.label
 
 
-def _from_table(table: Any, names: list[str], path: Path, label: str) -> Dataset:
+def _from_table(table: Any, request: Request, *, tidy: bool) -> Dataset:
+    path, label = request.path, _need_label(request)
+    _check_columns(table, request, label)
+    if request.text is not None:  # its sentences are the examples
+        of_text: Dataset = import_module("synthsieve.data.text").load_text(table, request)
+        return of_text
+    if request.features is not None:  # an array stands for its rows
+        of_features: Dataset = import_module("synthsieve.data.embeddings").load_embeddings(table, request)
+        return of_features
+    labels = labels_of(table, label, origin=path.name)
+    cells = table.drop_columns([label])
+    types = read_types(request.schema) if request.schema is not None else None
+    rows = read_rows(tidied(cells) if tidy else cells, types=types, origin=str(path))
+    return Dataset(
+        path.stem,
+        Kind.TABLE,
+        labels.classes,
+        Examples(rows.x, labels.y),
+        feature_names=rows.schema.names,
+        notes=rows.notes,
+        about=rows.schema,
+    )
+
+
+def _check_columns(table: Any, request: Request, label: str) -> None:
+    """Names that are all different, the label among them, and something beside it in at least one row."""
+    path, names = request.path, list(table.column_names)
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
         raise DataError(f"{path}: every column needs a name of its own, but {listed(repeated)} came more than once")
-    if label not in names:
-        close = get_close_matches(label, names, n=1)
-        hint = f"did you mean {close[0]!r}" if close else f"its columns are {listed(names)}"
-        raise DataError(f"{path} has no label column {label!r}: {hint}?")
-    features = tuple(name for name in names if name != label)
-    if not features:
-        raise DataError(f"{path} has no column but {label!r}: at least one column of numbers is needed")
+    for kind, name in (("label", label), ("text", request.text)):
+        if name is not None and name not in names:
+            close = get_close_matches(name, names, n=1)
+            hint = f"did you mean {close[0]!r}" if close else f"its columns are {listed(names)}"
+            raise DataError(f"{path} has no {kind} column {name!r}: {hint}?")
+    if len(names) == 1 and request.features is None:
+        raise DataError(f"{path} has no column but {label!r}: at least one to learn from is needed")
     if table.num_rows == 0:
         raise DataError(f"{path} has a header but no rows")
-    columns = [_numbers(table.column(name), name, path) for name in features]
-    labels = read_labels(_label_texts(table.column(label), label, path), origin=f"{path.name}, column {label!r}")
-    x = np.stack(columns, axis=1)
-    return Dataset(path.stem, Kind.VECTOR, labels.classes, Examples(x, labels.y), feature_names=features)
 
 
-def _numbers(column: Any, name: str, path: Path) -> np.ndarray:
-    """float32 (n,), refusing text and missing or infinite values."""
+def _tidy(cells: Any) -> Any:
+    """Trimmed text, null where it stands for a missing cell; numbers where nothing else is left."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
-    kind = column.type
-    if pa.types.is_null(kind):
-        raise DataError(f"{path}: column {name!r} is empty: remove it")
-    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
-        example = next((str(value) for value in column.to_pylist() if value is not None), "")
-        raise DataError(
-            f"{path}: feature columns must be numbers, but {name!r} holds {kind} (such as {example!r}): turn it into"
-            " numbers or remove it"
-        )
-    if pa.types.is_boolean(kind):
-        column = column.cast(pa.int8())
-    with np.errstate(over="ignore"):
-        values = column.cast(pa.float64(), safe=False).to_numpy().astype(np.float32)
-    bad = ~np.isfinite(values)
-    if bad.any():
-        raise DataError(
-            f"{path}: column {name!r} must be finite in every row, but {int(bad.sum())} cells are empty, NaN or"
-            f" infinite (the first in data row {int(np.flatnonzero(bad)[0]) + 1}): fill them or remove the rows"
-        )
-    return values
+    trimmed = pc.utf8_trim_whitespace(cells)
+    missing = pc.is_in(trimmed, pa.array(MISSING, cells.type))
+    trimmed = pc.if_else(missing, pa.scalar(None, cells.type), trimmed)
+    if trimmed.null_count > cells.null_count:
+        for number in (pa.int64(), pa.float64()):
+            try:
+                return trimmed.cast(number)
+            except pa.ArrowException:
+                continue
+    return trimmed
 
 
-def _label_texts(column: Any, name: str, path: Path) -> np.ndarray:
+def _label_texts(column: Any, name: str, origin: str) -> np.ndarray:
     """Text (n,), "" where the cell is empty; whole numbers stored as floats ("3.0") lose their tail."""
     texts = []
     for value in column.to_pylist():
@@ -116,7 +150,7 @@ def _label_texts(column: Any, name: str, path: Path) -> np.ndarray:
         texts.append(text.split(".")[0] if WHOLE_AS_FLOAT.fullmatch(text) else text)
     if "-1" in texts:
         raise DataError(
-            f"{path}: label -1 in column {name!r} could mean unlabelled or a class: leave the cell empty for"
+            f"{origin}: label -1 in column {name!r} could mean unlabelled or a class: leave the cell empty for"
             " unlabelled, or give the class another name"
         )
     return np.array(texts, dtype=str)

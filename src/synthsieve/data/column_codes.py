@@ -1,0 +1,237 @@
+"""How the cells of one column become numbers for a network, and back: one class for each way.
+
+A code is measured on training rows. A number's block is (score, one slot for each state), where a state is `missing`
+or a value that many rows share, such as the 0 of a capital gain; without a state the score is the cell. A category's
+block is one slot for each of its most frequent values, one that all others share, and one for missing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from scipy.special import ndtri
+
+MOST_KNOTS = 256
+SPIKE_SHARE = 0.05  # of the rows; from there on a value is a state of its own
+FEWEST_AT_SPIKE = 3  # rows, lest every value of a small table be a state
+MOST_SPIKES = 20
+MOST_SLOTS = 100
+SHARED_DEPTH = 0.1  # a rare category's slot holds 1 - SHARED_DEPTH position, its place among the rare
+
+
+class Code(Protocol):
+    """The map of one column, and what its block looks like."""
+
+    @property
+    def size(self) -> int:
+        """How many network inputs a cell has; 0 for a column of which there is nothing to learn."""
+        ...
+
+    def encode(self, cells: np.ndarray) -> np.ndarray:
+        """float64 (n,), NaN = missing -> (n, size)."""
+        ...
+
+    def decode(self, block: np.ndarray) -> np.ndarray:
+        """(n, size), ones and zeros or probabilities in the slots -> float64 (n,)."""
+        ...
+
+    def to_json(self) -> dict[str, Any]: ...
+
+
+@dataclass(frozen=True)
+class FixedCode:
+    """A column that is the same in every training row: a constant, or missing throughout (NaN)."""
+
+    value: float
+
+    @property
+    def size(self) -> int:
+        return 0
+
+    def encode(self, cells: np.ndarray) -> np.ndarray:
+        return np.zeros((len(cells), 0))
+
+    def decode(self, block: np.ndarray) -> np.ndarray:
+        return np.full(len(block), self.value)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"code": "fixed", "value": None if np.isnan(self.value) else self.value}
+
+
+@dataclass(frozen=True, eq=False)
+class NumberCode:
+    """Numbers by their rank among the training rows, as normal scores; values many rows share, and missing, as states.
+
+    score(v) = Phi^-1((rows below v + half of those at v) / rows) at the knots, a line between them: monotone, and
+    inverted exactly within [least, greatest], to which all else is clipped.
+
+    Attributes:
+        knots: float64 (k,), distinct values of training rows, ascending.
+        scores: float64 (k,), ascending.
+        spikes: float64 (s,), values that are states.
+        missing: whether missing is a state; it is when a training row showed it. Else a missing cell gets score 0.
+        continuous: whether training rows hold other values than the spikes.
+        decimals: digits that decoded values are rounded to; None for none.
+    """
+
+    knots: np.ndarray
+    scores: np.ndarray
+    spikes: np.ndarray
+    missing: bool
+    continuous: bool
+    decimals: int | None
+
+    @classmethod
+    def fit(cls, cells: np.ndarray, decimals: int | None) -> NumberCode:
+        known = cells[~np.isnan(cells)]
+        values, counts = np.unique(known, return_counts=True)
+        ranks = (np.cumsum(counts) - 0.5 * counts) / len(known)
+        often = np.argsort(-counts, kind="stable")[:MOST_SPIKES]
+        fewest = max(SPIKE_SHARE * len(cells), FEWEST_AT_SPIKE)
+        spikes = np.sort(values[often[counts[often] >= fewest]]) if len(values) > 1 else values
+        kept = _spread(ranks)
+        missing = len(known) < len(cells)
+        return cls(values[kept], ndtri(ranks[kept]), spikes, missing, len(spikes) < len(values), decimals)
+
+    @property
+    def size(self) -> int:
+        return 1 + int(self.missing) + len(self.spikes)
+
+    @property
+    def state_scores(self) -> tuple[float, ...]:
+        """The score that goes with each state: 0 for missing, then those of the spikes."""
+        return (0.0,) * self.missing + tuple(self._score(self.spikes).tolist())
+
+    def encode(self, cells: np.ndarray) -> np.ndarray:
+        gone = np.isnan(cells)
+        values = np.where(gone, self.knots[0], cells)
+        if not self.continuous:
+            values = self.spikes[np.abs(self._score(values)[:, None] - self._score(self.spikes)).argmin(axis=1)]
+        block = np.zeros((len(cells), self.size))
+        block[:, 0] = np.where(gone, 0.0, self._score(values))
+        if self.missing:
+            block[:, 1] = gone
+        block[:, 1 + self.missing :] = (values[:, None] == self.spikes) & ~gone[:, None]
+        return block
+
+    def decode(self, block: np.ndarray) -> np.ndarray:
+        states = block[:, 1:].astype(np.float64)
+        none = 1 - states.sum(axis=1) if self.continuous else np.full(len(block), -np.inf)
+        chosen = np.concatenate([none[:, None], states], axis=1).argmax(axis=1)
+        values = np.interp(block[:, 0], self.scores, self.knots)
+        if self.decimals is not None:
+            values = np.clip(np.round(values, self.decimals), self.knots[0], self.knots[-1])
+        of_state = np.array([0.0, *[np.nan] * self.missing, *self.spikes])
+        return np.where(chosen == 0, values, of_state[chosen])
+
+    def to_json(self) -> dict[str, Any]:
+        arrays = {name: getattr(self, name).tolist() for name in ("knots", "scores", "spikes")}
+        flags = {"missing": self.missing, "continuous": self.continuous, "decimals": self.decimals}
+        return {"code": "number", **arrays, **flags}
+
+    def _score(self, values: np.ndarray) -> np.ndarray:
+        return np.interp(values, self.knots, self.scores)
+
+
+@dataclass(frozen=True, eq=False)
+class CategoryCode:
+    """Categories by slots: the most frequent of the training rows, then one for all others, then one for missing.
+
+    In the shared slot a rare category is 1 - 0.1 position, its place among the rare ones when each takes as much of
+    [0, 1] as it has rows; so the same numbers decode to the same category, and a position drawn evenly to each as often
+    as the training rows hold it. A category that no training row holds, or a missing cell where none was missing there,
+    has no slot: all zeros, which says nothing.
+
+    Attributes:
+        kept: int64 (k,), indices with a slot of their own, in the order of the schema.
+        rare: int64 (r,), indices that share a slot, from the rarest to the most frequent.
+        edges: float64 (r + 1,), from 0 to 1: where each rare one's positions begin and end; empty without them.
+        missing: whether missing has a slot.
+    """
+
+    kept: np.ndarray
+    rare: np.ndarray
+    edges: np.ndarray
+    missing: bool
+
+    @classmethod
+    def fit(cls, cells: np.ndarray) -> CategoryCode:
+        known = cells[~np.isnan(cells)].astype(np.int64)
+        values, counts = np.unique(known, return_counts=True)
+        order = np.argsort(-counts, kind="stable")
+        rare = order[MOST_SLOTS:][::-1]
+        edges = np.concatenate([[0.0], np.cumsum(counts[rare]) / counts[rare].sum()]) if len(rare) else np.empty(0)
+        return cls(np.sort(values[order[:MOST_SLOTS]]), values[rare], edges, len(known) < len(cells))
+
+    @property
+    def size(self) -> int:
+        return len(self.kept) + (len(self.rare) > 0) + int(self.missing)
+
+    @property
+    def shared(self) -> int:
+        """The slot of the rare ones; -1 without them."""
+        return len(self.kept) if len(self.rare) else -1
+
+    def encode(self, cells: np.ndarray) -> np.ndarray:
+        gone = np.isnan(cells)
+        index = np.where(gone, -1, cells).astype(np.int64)
+        block = np.zeros((len(cells), self.size))
+        block[:, : len(self.kept)] = index[:, None] == self.kept
+        if len(self.rare):
+            order = np.argsort(self.rare)
+            at = order[np.searchsorted(self.rare, index, sorter=order).clip(max=len(order) - 1)]
+            middle = (self.edges[:-1] + self.edges[1:]) / 2
+            block[:, self.shared] = np.where(self.rare[at] == index, 1 - SHARED_DEPTH * middle[at], 0.0)
+        if self.missing:
+            block[:, -1] = gone
+        return block
+
+    def decode(self, block: np.ndarray) -> np.ndarray:
+        chosen = block.argmax(axis=1)
+        of_slot = np.concatenate([self.kept, [0] if len(self.rare) else [], [np.nan] if self.missing else []])
+        values = of_slot[chosen]
+        if len(self.rare):
+            position = (1 - block[:, self.shared].astype(np.float64)) / SHARED_DEPTH
+            at = np.searchsorted(self.edges, position, side="right") - 1
+            values = np.where(chosen == self.shared, self.rare[at.clip(0, len(self.rare) - 1)], values)
+        return values.astype(np.float64)
+
+    def to_json(self) -> dict[str, Any]:
+        arrays = {name: getattr(self, name).tolist() for name in ("kept", "rare", "edges")}
+        return {"code": "category", **arrays, "missing": self.missing}
+
+
+def fit_code(cells: np.ndarray, *, is_category: bool, decimals: int | None = None) -> Code:
+    """The code of a column, measured on the cells of training rows: float64 (n,), n at least 1."""
+    known = cells[~np.isnan(cells)]
+    if not len(known) or (len(known) == len(cells) and (known == known[0]).all()):
+        return FixedCode(float(known[0]) if len(known) else float("nan"))
+    return CategoryCode.fit(cells) if is_category else NumberCode.fit(cells, decimals)
+
+
+def read_code(value: dict[str, Any]) -> Code:
+    """What `to_json` described; a KeyError, TypeError or ValueError means that it is damaged."""
+    if value["code"] == "fixed":
+        return FixedCode(float("nan") if value["value"] is None else float(value["value"]))
+    if value["code"] == "category":
+        kept, rare = (np.asarray(value[name], dtype=np.int64) for name in ("kept", "rare"))
+        edges = np.asarray(value["edges"], dtype=np.float64)
+        if kept.ndim != 1 or (len(edges) != len(rare) + 1 if len(rare) else len(edges) != 0) or not len(kept):
+            raise ValueError("a category's slots do not fit together")
+        return CategoryCode(kept, rare, edges, bool(value["missing"]))
+    knots, scores, spikes = (np.asarray(value[name], dtype=np.float64) for name in ("knots", "scores", "spikes"))
+    rising = len(knots) and len(knots) == len(scores) and (np.diff(knots) > 0).all() and (np.diff(scores) > 0).all()
+    if value["code"] != "number" or not rising or not np.isfinite([*knots, *scores, *spikes]).all():
+        raise ValueError("a number's knots must be finite and ascending")
+    decimals = None if value["decimals"] is None else int(value["decimals"])
+    return NumberCode(knots, scores, spikes, bool(value["missing"]), bool(value["continuous"]), decimals)
+
+
+def _spread(ranks: np.ndarray) -> np.ndarray:
+    """Indices of at most `MOST_KNOTS` ranks (k,), evenly spread, the first and the last among them."""
+    if len(ranks) <= MOST_KNOTS:
+        return np.arange(len(ranks))
+    even = np.searchsorted(ranks, np.linspace(0, 1, MOST_KNOTS)).clip(max=len(ranks) - 1)
+    return np.unique([0, *even, len(ranks) - 1])

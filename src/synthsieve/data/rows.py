@@ -1,0 +1,159 @@
+"""Rows of a table, from Arrow or pandas to float64 (n, columns) and back.
+
+A cell is stored as its number, the index of its category, 0 or 1, or its date as Arrow counts it; NaN is missing.
+Columns of type `id` hold nothing to learn from and are NaN throughout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from synthsieve.data.arrow_types import arrow_type
+from synthsieve.data.cells import cells, read_column
+from synthsieve.data.labels import listed
+from synthsieve.data.reasons import brief
+from synthsieve.data.schema import Column, ColumnType, TableSchema, check_names, column_type
+from synthsieve.errors import DataError
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Stored rows.
+
+    Attributes:
+        x: float64 (n, columns), NaN where a cell is missing.
+        schema: what the columns are.
+        notes: sentences worth telling the user.
+    """
+
+    x: np.ndarray
+    schema: TableSchema
+    notes: tuple[str, ...] = ()
+
+
+def rows_from_arrow(
+    table: Any, schema: TableSchema | Mapping[str, str] | None = None
+) -> tuple[np.ndarray, TableSchema]:
+    """Rows of a pyarrow table without its label, float64 (n, columns), and the schema by which they were read.
+
+    `schema` names the types of columns that are guessed wrongly, {"zip": "category"}; or it is the schema of earlier
+    rows, by which these are read too.
+    """
+    if isinstance(schema, TableSchema):
+        return rows_alike(table, schema), schema
+    types = {name: column_type(name, given, origin="schema") for name, given in (schema or {}).items()}
+    rows = read_rows(table, types=types)
+    return rows.x, rows.schema
+
+
+def rows_from_frame(
+    frame: Any, schema: TableSchema | Mapping[str, str] | None = None
+) -> tuple[np.ndarray, TableSchema]:
+    """The same for a pandas DataFrame; its index is not a column."""
+    import pyarrow as pa
+
+    try:
+        table = pa.Table.from_pandas(frame, preserve_index=False)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise DataError(f"every column of a DataFrame needs cells of one type ({brief(error)})") from None
+    return rows_from_arrow(table, schema)
+
+
+def rows_alike(table: Any, schema: TableSchema) -> np.ndarray:
+    """New rows, read as those of `schema` were: float64 (n, columns); what is odd about them is not told."""
+    return read_more_rows(table, schema).x
+
+
+def read_rows(table: Any, *, types: Mapping[str, ColumnType] | None = None, origin: str = "the table") -> Rows:
+    """The rows of a pyarrow table; its columns' types are guessed, but for those that `types` names."""
+    names, types = _distinct_names(table, origin), types or {}
+    check_names(types, names, origin=origin)
+    read = [
+        read_column(table.column(name), name, types.get(name), origin=origin)
+        for name in names
+        if types.get(name) is not ColumnType.IGNORE
+    ]
+    schema = TableSchema(tuple(column for column, _ in read))
+    if not any(column.is_learned for column in schema.columns):
+        raise DataError(f"{origin} has no column to learn from: at least one of numbers, categories or dates is needed")
+    idle = [f"{column.name!r} ({column.type})" for column in schema.columns if not column.is_learned]
+    notes = (f"nothing is learned from {', '.join(idle)}",) if idle else ()
+    return Rows(np.stack([values for _, values in read], axis=1), schema, notes)
+
+
+def read_more_rows(table: Any, schema: TableSchema, *, origin: str = "the table") -> Rows:
+    """New rows, read as those of `schema` were.
+
+    Its columns may come in any order and all must be there; others are passed over with a note, and a category that the
+    schema does not know is missing.
+    """
+    names = _distinct_names(table, origin)
+    lacking = [column.name for column in schema.columns if column.is_learned and column.name not in names]
+    if lacking:
+        raise DataError(f"{origin} must have the columns that were learned from, but {listed(lacking)} are not there")
+    extra = [name for name in names if name not in schema.names]
+    notes = [f"columns that were never learned from are passed over: {listed(extra)}"] if extra else []
+    x = np.full((table.num_rows, len(schema)), np.nan)
+    for i, column in enumerate(schema.columns):
+        if column.is_learned:
+            x[:, i], unknown = cells(table.column(column.name), column, origin=origin)
+            if unknown:
+                notes.append(f"{unknown} cells of {column.name!r} hold a category never seen: taken as missing")
+    return Rows(x, schema, tuple(notes))
+
+
+def arrow_from_rows(x: np.ndarray, schema: TableSchema) -> Any:
+    """A pyarrow table of stored rows x (n, columns), with the names, the order and the types they came in.
+
+    Whole ids count on after the largest that came; other ids are null.
+    """
+    import pyarrow as pa
+
+    if x.ndim != 2 or x.shape[1] != len(schema):
+        raise DataError(f"rows must have shape (n, {len(schema)}), but came with {x.shape}")
+    return pa.table({column.name: _cells_out(x[:, i], column) for i, column in enumerate(schema.columns)})
+
+
+def _distinct_names(table: Any, origin: str) -> list[str]:
+    names = list(table.column_names)
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise DataError(f"{origin}: every column needs a name of its own, but {listed(repeated)} came more than once")
+    return names
+
+
+def _cells_out(values: np.ndarray, column: Column) -> Any:
+    """One column as an Arrow array of its own type."""
+    import pyarrow as pa
+
+    kind = arrow_type(column.arrow)
+    missing = np.isnan(values)
+    if column.type is ColumnType.ID and column.high is not None:
+        return pa.array(np.arange(len(values)) + int(column.high) + 1).cast(kind)
+    if not column.is_learned:
+        return pa.nulls(len(values), kind)
+    if column.categories:
+        index = pa.array(np.where(missing, 0, values).astype(np.int64), mask=missing)
+        text = pa.array(column.categories, pa.string()).take(index)
+        return text.dictionary_encode().cast(kind) if pa.types.is_dictionary(kind) else text.cast(kind)
+    whole = pa.types.is_integer(kind) or pa.types.is_temporal(kind)
+    if column.type is ColumnType.BOOLEAN:
+        return pa.array(np.where(missing, 0, values) > 0.5, mask=missing)
+    if not whole:
+        return pa.array(values, mask=missing).cast(kind)
+    out = pa.array(np.where(missing, 0, np.rint(values)).astype(np.int64), mask=missing)
+    return _temporal(out, kind) if pa.types.is_temporal(kind) else out.cast(kind)
+
+
+def _temporal(counts: Any, kind: Any) -> Any:
+    """Dates from what `cells` counted: days, or microseconds, or the type's own coarser unit."""
+    import pyarrow as pa
+
+    if str(kind).startswith("timestamp[ns"):
+        return counts.cast(pa.timestamp("us", kind.tz)).cast(kind)
+    narrow = pa.types.is_date32(kind) or pa.types.is_time32(kind)
+    return (counts.cast(pa.int32()) if narrow else counts).cast(kind)
