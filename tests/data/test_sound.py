@@ -163,3 +163,4 @@ def test_formats_go_through_json_and_rates() -> None:
     faster = FORM.at_rate(16000)
     assert (faster.n_fft, faster.hop, faster.seconds) == (2 * FORM.n_fft, 2 * FORM.hop, FORM.seconds)
     assert FORM.at_rate(4000).high == 2000
+    assert sound.mel_filterbank(FORM.at_rate(200)).any(axis=1).all()

@@ -21,3 +21,11 @@ def test_sieve_alone():
     *_, last = done.stdout.splitlines()
     shares = [float(word.rstrip("%")) for word in last.replace(",", "").split() if word.endswith("%")]
     assert shares[0] < 90 < 97 < shares[1]
+
+
+def test_sound(tmp_path):
+    command = [sys.executable, EXAMPLES / "sound.py", "--out", tmp_path / "out", "--steps", "15"]
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=True)
+    assert "20 labels, " in done.stdout
+    assert "6 new sounds in " in done.stdout
+    assert len(list((tmp_path / "out" / "samples").rglob("*.wav"))) == 6

@@ -11,6 +11,7 @@ from synthsieve.errors import DataError
 MOST_RATE = 384_000
 MOST_SIDE = 1024
 MOST_FFT = 1 << 15
+LEAST_FFT = 256  # at low rates: fewer frequencies than this would leave bands without any
 
 
 @dataclass(frozen=True)
@@ -30,12 +31,12 @@ class SoundFormat:
 
     rate: int = 8000
     n_fft: int = 512
-    hop: int = 160
-    mels: int = 32
-    frames: int = 32
-    low: float = 60.0
-    high: float = 4000.0
-    floor: float = -60.0
+    hop: int = 200
+    mels: int = 24
+    frames: int = 24
+    low: float = 100.0
+    high: float = 3800.0
+    floor: float = -50.0
     trim: float | None = 40.0
 
     def __post_init__(self) -> None:
@@ -77,9 +78,11 @@ class SoundFormat:
     def at_rate(self, rate: int) -> SoundFormat:
         """The same milliseconds and bands for sounds of another rate; bands above half of it are brought under it."""
         factor = rate / self.rate
-        n_fft = max(2, 2 * round(self.n_fft * factor / 2))
+        n_fft = max(LEAST_FFT, 2 * round(self.n_fft * factor / 2))
         hop = max(1, min(round(self.hop * factor), n_fft // 2))
-        return replace(self, rate=rate, n_fft=n_fft, hop=hop, high=min(self.high, rate / 2))
+        return replace(
+            self, rate=rate, n_fft=n_fft, hop=hop, low=min(self.low, rate / 80), high=min(self.high, rate / 2)
+        )
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
