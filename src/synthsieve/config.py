@@ -147,6 +147,7 @@ class ModelSettings(_Section):
     view: View = Field(View.PLAIN, description="how the label tower (or the one tower) sees an image")
     norm: Norm = Norm.GROUP
     dropout: float = Field(0.0, ge=0, lt=1)
+    word_dropout: float = Field(0.0, ge=0, lt=1, description="share of words hidden from a text generator in training")
     generator: NetworkKind = NetworkKind.AUTO
     generator_width: int = Field(32, ge=1, le=65536)
     energy_width: int = Field(200, ge=1, le=65536)
