@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor, nn
 
-from synthsieve.config import LearningSettings, Schedule, Settings
-from synthsieve.errors import NonFiniteLossError
+from synthsieve.config import GradientThrough, LearningSettings, Schedule, Settings
+from synthsieve.errors import ConfigError, NonFiniteLossError
 from synthsieve.layout import Layout
 from synthsieve.model.classifier import GenerativeClassifier
 from synthsieve.networks.layers import attach_generator
@@ -49,6 +49,7 @@ class Learner:
         model = GenerativeClassifier(
             settings.model, layout, num_classes, generator=torch_stream(settings.seed, "initial weights")
         )
+        _check_gradient(settings, model)
         model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # a fifth quicker on CPUs
         averaged = copy.deepcopy(model).requires_grad_(False).eval()
         generators = {name: torch_stream(settings.seed, name) for name in STREAMS}
@@ -83,6 +84,16 @@ class Learner:
         decay = min(decay, (1 + self.step) / (10 + self.step))
         for mean, now in zip(_floats(self.averaged), _floats(self.model), strict=True):
             mean.lerp_(now, 1 - decay)
+
+
+def _check_gradient(settings: Settings, model: GenerativeClassifier) -> None:
+    """Refuse a gradient through x where x passes none on."""
+    implicit = settings.implicit
+    if implicit.enabled and implicit.gradient is not GradientThrough.NOTHING and not model.generator.differentiable:
+        raise ConfigError(
+            f"implicit.gradient={implicit.gradient.value} needs a generator whose x has a gradient, but that of "
+            f"{model.layout.kind} has none: set it to nothing"
+        )
 
 
 def non_finite(step: int, term: str, number: float) -> NonFiniteLossError:

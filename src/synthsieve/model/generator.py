@@ -15,9 +15,11 @@ class Generator(nn.Module):
     Attributes:
         always_draws: samples are draws of p(x given z) rather than its mean, whatever the settings say: so it is where
             a mean is no example, as of categories.
+        differentiable: x passes a gradient on to z. The words of a sentence do not.
     """
 
     always_draws = False
+    differentiable = True
 
     @abstractmethod
     def forward(self, z: Tensor) -> Tensor:

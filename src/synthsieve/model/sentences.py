@@ -1,0 +1,117 @@
+"""The networks of text: q(z given a sentence), and p(sentence given z) written word by word."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from synthsieve.config import ModelSettings
+from synthsieve.layout import Layout
+from synthsieve.model.generator import Generator
+from synthsieve.model.modalities import Networks, Tower
+from synthsieve.networks.text import NextWord, SentenceEncoder, make_next_word, make_sentence_encoder
+
+PAD, BOS, UNKNOWN, END = range(4)  # as `data.text_encoding` numbers them
+FIRST_CHOICE = UNKNOWN  # neither padding nor the beginning is ever written
+Chooser = Callable[[Tensor, int], Tensor]  # log p (n, choices) and the step -> choices (n,)
+
+
+class SentenceGenerator(Generator):
+    """p(x given z) = prod_t p(x_t given x_{<t}, z), up to and including the end of the sentence, or to `length` words.
+
+    Args:
+        network: the probability of the next word.
+        length: words of the longest sentence, its end included.
+    """
+
+    always_draws = True
+    differentiable = False
+
+    def __init__(self, network: NextWord, *, length: int) -> None:
+        super().__init__()
+        self.network = network
+        self.length = length
+
+    @torch.no_grad()
+    def forward(self, z: Tensor) -> Tensor:
+        """The sentence that takes the most probable word each time; no gradient. -> int64 (n, length)."""
+        return self._write(z, lambda log_probs, _: log_probs.argmax(dim=1))
+
+    def log_prob(self, x: Tensor, z: Tensor) -> Tensor:
+        """sum_t log p(x_t given x_{<t}, z) over words and end, in nats. (n, length), (n, latent_dim) -> (n,)."""
+        written = x != PAD
+        steps = max(1, int(written.sum(dim=1).max()))  # what is padding in all of them costs nothing
+        x, written = x[:, :steps], written[:, :steps]
+        previous = functional.pad(x, (1, 0), value=BOS)[:, :-1]
+        known, _ = self.network.states(previous, z, self.network.first_state(z))
+        each = self.network.log_prob(known[written], x[written] - FIRST_CHOICE)  # (words of all sentences,)
+        return torch.zeros_like(known[:, :, 0]).masked_scatter(written, each).sum(dim=1)
+
+    def noise(self, *, generator: torch.Generator) -> Tensor:
+        """A uniform number for each word. (length,)."""
+        return torch.rand(self.length, generator=generator)
+
+    @torch.no_grad()
+    def sample(self, z: Tensor, noise: Tensor) -> Tensor:
+        """A draw of p(x given z, no unknown word in x). (n, latent_dim), (n, length) -> int64 (n, length)."""
+
+        def draw(log_probs: Tensor, step: int) -> Tensor:
+            p = log_probs.double().exp()
+            p[:, UNKNOWN - FIRST_CHOICE] = 0  # people read these: a sentence is written in known words
+            below = p.cumsum(dim=1)
+            threshold = noise[:, step, None].double() * below[:, -1:]
+            return (below <= threshold).sum(dim=1).clamp_max(p.shape[1] - 1)
+
+        return self._write(z, draw)
+
+    def _write(self, z: Tensor, choose: Chooser) -> Tensor:
+        """Word after word until every sentence has ended. -> int64 (n, length)."""
+        x = torch.full((len(z), self.length), PAD, dtype=torch.int64, device=z.device)
+        state, word = self.network.first_state(z), torch.full_like(x[:, 0], BOS)
+        ended = torch.zeros_like(word, dtype=torch.bool)
+        for step in range(self.length):
+            known, state = self.network.states(word[:, None], z, state)
+            word = choose(self.network.log_probs(known[:, 0]), step) + FIRST_CHOICE
+            x[:, step] = word.masked_fill(ended, PAD)
+            ended |= word == END
+            if ended.all():
+                break
+        return x
+
+
+def make_encoder(
+    settings: ModelSettings, layout: Layout, tower: Tower, *, generator: torch.Generator
+) -> SentenceEncoder:
+    """For text: words, their neighbours, and what is pooled over them."""
+    return make_sentence_encoder(
+        _vectors(layout), tower.out_features, width=tower.width, dropout=settings.dropout, generator=generator
+    )
+
+
+def make_generator(settings: ModelSettings, layout: Layout, *, generator: torch.Generator) -> SentenceGenerator:
+    """For text: a recurrent network that writes one word after another."""
+    vectors = _vectors(layout)
+    network = make_next_word(
+        vectors,
+        len(vectors) - FIRST_CHOICE,
+        latent_dim=settings.latent_dim,
+        width=settings.generator_width,
+        word_dropout=settings.word_dropout,
+        generator=generator,
+    )
+    return SentenceGenerator(network, length=layout.shape[0])
+
+
+def _vectors(layout: Layout) -> Tensor:
+    """Where the embedding of each word begins, as the layout brings it. (vocabulary, embedding)."""
+    vocabulary, *_, text = layout.details
+    vectors = np.frombuffer(base64.b64decode(text), dtype="<f2").reshape(vocabulary, -1)
+    return torch.from_numpy(vectors.astype(np.float32))
+
+
+NETWORKS = Networks(make_encoder, make_generator)

@@ -1,0 +1,174 @@
+"""Networks over sentences: words are embedded and looked at with their neighbours; a recurrent one writes them again.
+
+A sentence is int64 (n, length): numbers of words, then the end, then padding.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from synthsieve.networks.layers import Dropout, build
+
+PAD = 0
+
+
+class SentenceEncoder(nn.Module):
+    """The sum of all words, and each word with its two neighbours through one layer; then a linear head.
+
+    h_t = silu(W [e_{t-1}, e_t, e_{t+1}] + b); output = V dropout[s / |s|, mean_t h_t, max_t h_t] + c, s = sum_t e_t.
+
+    Args:
+        vocabulary: how many words there are; word 0 is padding.
+        out_features: how many numbers it gives for each sentence.
+        embedding: width of an embedded word.
+        width: of h.
+        dropout: rate, of whole words and of what is pooled.
+    """
+
+    def __init__(self, vocabulary: int, out_features: int, *, embedding: int, width: int, dropout: float) -> None:
+        super().__init__()
+        self.words = nn.Embedding(vocabulary, embedding)
+        self.scale = math.sqrt(embedding)
+        self.window = nn.Linear(3 * embedding, width)
+        self.dropout = Dropout(dropout)
+        self.head = nn.Linear(embedding + 2 * width, out_features)
+
+    def embed(self, x: Tensor) -> Tensor:
+        """Words as vectors, then 1; padding as zeros. int64 (n, length) -> (n, length, embedding + 1).
+
+        The mean square length over the vocabulary is 1: so a radius around words means the same early and late in
+        learning (Miyato 2017).
+        """
+        mask = (x != PAD).unsqueeze(2).to(self.words.weight)
+        length = self.words.weight.norm() / math.sqrt(self.words.num_embeddings)
+        return torch.cat([self.words(x) / length * mask, mask], dim=2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Sentences int64 (n, length), or what `embed` makes of them, perhaps moved. -> (n, out_features)."""
+        embedded = x if x.is_floating_point() else self.embed(x)
+        # The last number, moved a little, still says which places hold words; it passes on no gradient.
+        mask = embedded[:, :, -1] > 0.5
+        words = self.scale * embedded[:, :, :-1] * self.dropout(mask.to(embedded)).unsqueeze(2)
+        whole = self.scale * functional.normalize(words.sum(dim=1), dim=1)
+        before, after = functional.pad(words, (0, 0, 1, 0))[:, :-1], functional.pad(words, (0, 0, 0, 1))[:, 1:]
+        # Only where there are words: two places of three are padding.
+        hidden = functional.silu(self.window(torch.cat([before[mask], words[mask], after[mask]], dim=1)))
+        spread = hidden.new_full((*mask.shape, hidden.shape[1]), -math.inf).masked_scatter(mask.unsqueeze(2), hidden)
+        mean = spread.masked_fill(~mask.unsqueeze(2), 0.0).sum(dim=1) / mask.sum(dim=1, keepdim=True).clamp_min(1)
+        largest = spread.amax(dim=1)
+        output: Tensor = self.head(self.dropout(torch.cat([whole, mean, largest], dim=1)))
+        return output
+
+
+class NextWord(nn.Module):
+    """The probability of the next word, from z and the words before: a gated recurrent one that sees z each time.
+
+    state_t = GRU(state_{t-1}, [e(word_{t-1}), z]); log p(word_t) is an adaptive softmax of [state_t, z] (Grave 2017).
+    That is one softmax for the most frequent words and for "a rarer one", and one with fewer weights for the rarer. It
+    is normalised like any other, at a fraction of the cost.
+
+    Args:
+        vocabulary: how many words there are, the frequent before the rare.
+        choices: how many of them, the last ones, may come next; 2 or more.
+        latent_dim: of z.
+        embedding: width of an embedded word.
+        width: of the state.
+        word_dropout: share of the words before that are hidden in training, so that z must tell them.
+    """
+
+    def __init__(
+        self, vocabulary: int, choices: int, *, latent_dim: int, embedding: int, width: int, word_dropout: float
+    ) -> None:
+        super().__init__()
+        self.words = nn.Embedding(vocabulary, embedding)
+        self.hide = Dropout(word_dropout)
+        self.start = nn.Linear(latent_dim, width)
+        self.recurrent = nn.GRU(embedding + latent_dim, width, batch_first=True)
+        self.output = nn.AdaptiveLogSoftmaxWithLoss(
+            width + latent_dim, choices, cutoffs=[max(1, choices // 8)], head_bias=True
+        )
+
+    def first_state(self, z: Tensor) -> Tensor:
+        """The state before any word. (n, latent_dim) -> (1, n, width)."""
+        state: Tensor = self.start(z).tanh().unsqueeze(0)
+        return state
+
+    def states(self, previous: Tensor, z: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        """What is known when each next word is chosen, and the last state of the recurrence.
+
+        int64 (n, steps), (n, latent_dim), (1, n, width) -> (n, steps, width + latent_dim), (1, n, width).
+        """
+        kept = self.hide(torch.ones(previous.shape, dtype=z.dtype)) > 0
+        known = self.words(previous) * kept.unsqueeze(2).to(z)
+        everywhere = z.unsqueeze(1).expand(-1, previous.shape[1], -1)
+        hidden, state = self.recurrent(torch.cat([known, everywhere], dim=2), state)
+        return torch.cat([hidden, everywhere], dim=2), state
+
+    def log_prob(self, known: Tensor, choice: Tensor) -> Tensor:
+        """log p of given choices. (n, width + latent_dim), int64 (n,) -> (n,)."""
+        log_prob: Tensor = self.output(known, choice).output
+        return log_prob
+
+    def log_probs(self, known: Tensor) -> Tensor:
+        """log p of every choice. (n, width + latent_dim) -> (n, choices)."""
+        log_probs: Tensor = self.output.log_prob(known)
+        return log_probs
+
+
+def make_sentence_encoder(
+    vectors: Tensor, out_features: int, *, width: int, dropout: float, generator: torch.Generator
+) -> SentenceEncoder:
+    """A `SentenceEncoder` whose words begin at `vectors` (vocabulary, embedding); other weights from `generator`."""
+    vocabulary, embedding = vectors.shape
+    encoder = build(
+        lambda: SentenceEncoder(vocabulary, out_features, embedding=embedding, width=width, dropout=dropout),
+        generator=generator,
+    )
+    _draw_rest(encoder, generator)
+    _begin_at(encoder.words, vectors)
+    return encoder
+
+
+def make_next_word(
+    vectors: Tensor,
+    choices: int,
+    *,
+    latent_dim: int,
+    width: int,
+    word_dropout: float,
+    generator: torch.Generator,
+) -> NextWord:
+    """A `NextWord` whose words begin at `vectors` (vocabulary, embedding); other weights from `generator`."""
+    vocabulary, embedding = vectors.shape
+    network = build(
+        lambda: NextWord(
+            vocabulary, choices, latent_dim=latent_dim, embedding=embedding, width=width, word_dropout=word_dropout
+        ),
+        generator=generator,
+    )
+    _draw_rest(network, generator)
+    _begin_at(network.words, vectors)
+    return network
+
+
+@torch.no_grad()
+def _draw_rest(module: nn.Module, generator: torch.Generator) -> None:
+    """First weights of what `build` does not know: embeddings of unit variance, a recurrence that forgets slowly."""
+    for part in module.modules():
+        if isinstance(part, nn.Embedding):
+            part.weight.normal_(generator=generator)
+        elif isinstance(part, nn.GRU):
+            bound = 1 / math.sqrt(part.hidden_size)
+            for weight in part.parameters():
+                weight.uniform_(-bound, bound, generator=generator)
+
+
+@torch.no_grad()
+def _begin_at(words: nn.Embedding, vectors: Tensor) -> None:
+    """Let words begin at their vectors, 1 being the length of a random one; where a vector is zero, at random."""
+    known = vectors.norm(dim=1) > 0
+    words.weight[known] = vectors[known] * math.sqrt(vectors.shape[1])

@@ -1,0 +1,107 @@
+"""The encoder of sentences: padding does not count, words or their embeddings give the same."""
+
+import pytest
+import torch
+
+from synthsieve.networks.layers import attach_generator
+from synthsieve.networks.text import make_next_word, make_sentence_encoder
+from synthsieve.randomness import torch_stream
+
+
+def vectors(words=9, width=5):
+    drawn = torch.randn(words, width, generator=torch_stream(0, "vectors"))
+    drawn[:4] = 0
+    return drawn
+
+
+def encoder(dropout=0.0):
+    return make_sentence_encoder(vectors(), 3, width=7, dropout=dropout, generator=torch_stream(0, "weights"))
+
+
+X = torch.tensor([[4, 5, 6, 3, 0, 0], [8, 3, 0, 0, 0, 0], [4, 4, 5, 6, 7, 8]])
+
+
+def test_padding_does_not_count():
+    network = encoder()
+    for row in range(2):
+        alone = X[row : row + 1, : int((X[row] != 0).sum())]
+        torch.testing.assert_close(network(alone), network(X)[row : row + 1])
+
+
+def test_words_and_their_embeddings_give_the_same():
+    network = encoder()
+    embedded = network.embed(X)
+    assert embedded.shape == (3, 6, 6)
+    assert (embedded[X == 0] == 0).all()
+    torch.testing.assert_close(network(embedded), network(X))
+
+
+def test_embeddings_have_mean_square_length_one():
+    network = encoder()
+    with torch.no_grad():
+        network.words.weight *= 7
+    every_word = network.embed(torch.arange(1, 9)[None])[0, :, :-1]
+    rows = torch.cat([every_word, network.words.weight[:1].detach() / _length(network)])
+    assert rows.square().sum(dim=1).mean().item() == pytest.approx(1, rel=1e-5)
+
+
+def _length(network):
+    return network.words.weight.detach().norm() / 3  # nine words
+
+
+def test_a_moved_embedding_keeps_its_mask_and_padding_feels_nothing():
+    network = encoder()
+    embedded = network.embed(X).detach()
+    moved = (embedded + 0.02 * torch.randn(embedded.shape, generator=torch_stream(0, "move"))).requires_grad_()
+    network(moved).sum().backward()
+    assert (moved.grad[X == 0] == 0).all()
+    assert (moved.grad[:, :, -1] == 0).all()
+    assert (moved.grad[X != 0][:, :-1] != 0).any(dim=1).all()
+    still = embedded.clone()
+    still[X == 0] = 0.3  # below one half: still padding
+    torch.testing.assert_close(network(still), network(X))
+
+
+def test_the_order_of_words_matters():
+    network = encoder()
+    a, b = torch.tensor([[4, 5, 6, 3]]), torch.tensor([[5, 4, 6, 3]])
+    assert not torch.allclose(network(a), network(b))
+
+
+def test_words_begin_at_their_vectors_and_others_at_random():
+    network = encoder()
+    torch.testing.assert_close(network.words.weight[4:].detach(), vectors()[4:] * 5**0.5)
+    assert (network.words.weight[:4].norm(dim=1) > 0).all()
+
+
+def test_dropout_comes_from_its_generator():
+    network = encoder(dropout=0.5).train()
+    with pytest.raises(RuntimeError, match="attach_generator"):
+        network(X)
+    outputs = []
+    for _ in range(2):
+        attach_generator(network, torch_stream(0, "dropout"))
+        outputs.append(network(X))
+    torch.testing.assert_close(*outputs, rtol=0, atol=0)
+
+
+def test_the_same_generator_gives_the_same_weights():
+    first, second = (
+        make_next_word(
+            vectors(), 7, latent_dim=2, width=4, word_dropout=0.1, generator=torch_stream(0, "weights")
+        ).state_dict()
+        for _ in range(2)
+    )
+    assert all(torch.equal(first[name], second[name]) for name in first)
+    assert all(value.isfinite().all() for value in first.values())
+
+
+def test_hidden_words_are_not_seen():
+    network = make_next_word(vectors(), 7, latent_dim=2, width=4, word_dropout=0.999999, generator=torch_stream(0, "w"))
+    attach_generator(network, torch_stream(0, "dropout"))
+    z, words = torch.ones(1, 2), torch.tensor([[4, 5, 6]])
+    start = network.first_state(z)
+    hidden = [network.train().states(one, z, start)[0] for one in (words, words.flip(1))]
+    torch.testing.assert_close(*hidden)
+    seen = [network.eval().states(one, z, start)[0] for one in (words, words.flip(1))]
+    assert not torch.allclose(*seen)
