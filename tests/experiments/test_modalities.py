@@ -1,0 +1,118 @@
+"""The comparison across kinds of data: it runs whole, goes on where it stopped, and says plainly who is first."""
+
+import importlib
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.experiments.conftest import TINY
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+CHOSEN = "synthsieve, chosen on validation"
+
+
+@pytest.fixture
+def modalities(monkeypatch):
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    return importlib.import_module("modalities")
+
+
+@pytest.fixture
+def report(monkeypatch):
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    return importlib.import_module("modalities_report")
+
+
+def write_clusters(path):
+    """150 rows of three far clusters in five dimensions."""
+    generator = np.random.default_rng(0)
+    y = np.arange(150) % 3
+    x = generator.normal(size=(150, 5)).astype(np.float32)
+    x[np.arange(150), y] += 4
+    np.savez(path, x=x, y=y)
+
+
+def test_it_runs_whole_goes_on_and_renders_the_same_again(tmp_path, crew_here, modalities, monkeypatch):
+    monkeypatch.setattr(modalities.rivals, "RIVALS", modalities.rivals.RIVALS[::3])
+    write_clusters(tmp_path / "clusters.npz")
+    out, results = tmp_path / "out", tmp_path / "results" / "modalities"
+    words = ["--data", str(tmp_path / "clusters.npz"), "--out", str(out), "--results", str(results), "--workers", "1"]
+    words += [word for setting in [*TINY, "data.labels=12"] for word in ("--set", setting)]
+    modalities.main([*words, "--seeds", "1"])
+    assert len(crew_here) == 5  # first phase, three arms, twin
+    assert not any("judge" in name for name in crew_here)
+    modalities.main([*words, "--seeds", "2"])
+    assert len(crew_here) == 10  # the first seed was there
+
+    found = json.loads(results.with_suffix(".json").read_text())["clusters"]
+    assert found["seeds"] == [0, 1]
+    assert found["sizes"] == {"labeled": 12, "unlabeled": 96, "validation": 12, "test": 30}
+    assert set(found["chosen"].values()) <= set(found["ours"])
+    assert set(found["against_twin"]["comparisons"]) == {*found["ours"], *found["rivals"]}
+    assert set(found["against_best_rival"]["comparisons"]) == set(found["ours"])
+    assert found["against_best_rival"]["baseline"] in found["rivals"]
+    assert found["twin"]["learning"]["objective"] == "supervised"
+    assert min(found["against_twin"]["mean"][name] for name in found["rivals"]) > 0.8
+    assert len(set(found["split_hashes"].values())) == 2
+    assert all(seconds > 0 for each in found["seconds"].values() for seconds in each)
+
+    before = [results.with_suffix(suffix).read_bytes() for suffix in (".json", ".md")]
+    modalities.main(["--out", str(out), "--results", str(results), "--render-only"])
+    assert [results.with_suffix(suffix).read_bytes() for suffix in (".json", ".md")] == before
+    assert str(tmp_path) not in before[1].decode() + before[0].decode()
+
+
+def test_a_tie_on_validation_goes_to_the_simpler_arm(report):
+    right = np.array([True, True, False])
+    validation = {"simple": [right, right], "rich": [right[::-1], np.ones(3, dtype=bool)]}
+    assert report.choices(validation, ["simple", "rich"]) == ["simple", "rich"]
+
+
+def evidence(report, *, ours, rival, twin=0.5):
+    """Two seeds of 200 shared test rows, with these accuracies."""
+
+    def right(accuracy):
+        return [np.arange(200) < round(200 * accuracy)] * 2
+
+    known = {"joint": right(ours), report.TWIN: right(twin), "knn": right(rival), "stump": right(0.4)}
+    return report.Evidence(
+        name="made-up",
+        seeds=(0, 1),
+        ours=("joint",),
+        rivals=("knn", "stump"),
+        validation=known,
+        test=known,
+        shared_items=True,
+        seconds={name: [1.0, 2.0] for name in known},
+        grids={},
+        counts={"labeled": {"a": 5, "b": 5}, "unlabeled": {}, "validation": {"a": 1}, "test": {"a": 150, "b": 50}},
+        about={"machine": {"cores": 2, "workers": 2}},
+    )
+
+
+def test_the_sentence_says_so_when_ours_is_not_first(report):
+    section = report.conclude(evidence(report, ours=0.7, rival=0.8))
+    assert section["best_rival"] == "knn"
+    assert section["commonest_class"] == 0.75
+    words = report.standing(section)
+    assert "is not first on test with 70.0 %: knn has 80.0 %" in words
+    assert "-10.0 points" in words
+    assert words.endswith("worse.")
+
+
+def test_the_sentence_says_by_how_much_ours_is_first(report):
+    section = report.conclude(evidence(report, ours=0.9, rival=0.8))
+    words = report.standing(section)
+    assert "is first on test with 90.0 %" in words
+    assert "+10.0 points" in words
+    assert words.endswith("better.")
+
+
+def test_the_page_has_a_row_for_every_arm(report, tmp_path):
+    text = report.write_report(tmp_path / "page", [evidence(report, ours=0.9, rival=0.8)], ["knn: k in 1, 2."])
+    for name in ("joint", CHOSEN, report.TWIN, "knn", "stump"):
+        assert f"\n| {name} | " in text
+    assert "## made-up" in text
+    assert (tmp_path / "page.md").read_text() == text
