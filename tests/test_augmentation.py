@@ -52,6 +52,14 @@ def test_equal_numbers_are_drawn_and_the_surest_of_each_class_survive():
     assert np.allclose(pool.entropy[:50], entropy_of_logits(logits_at_x(pool, np.arange(50))))
 
 
+def test_classes_can_be_drawn_in_given_shares():
+    chosen = AugmentationSettings(pool_size=900, keep_fraction=0.2, require_asked_class=False)
+    shares = np.array([0.5, 0.499, 0.001])
+    done = augment(model(), ENCODING, settings=chosen, sampling=SAMPLING, seed=0, class_shares=shares)
+    assert np.bincount(done.pool.y).tolist() == [450, 449, 1]
+    assert done.figures["survivors_per_class"] == [90, 90, 1]
+
+
 def test_a_coreset_stands_for_all_survivors():
     done = made(coreset_fraction=0.1)
     pool, figures = done.pool, done.figures

@@ -75,6 +75,7 @@ def augment(
     settings: AugmentationSettings,
     sampling: SamplingSettings,
     seed: int,
+    class_shares: np.ndarray | None = None,
     latents_of: SyntheticPool | None = None,
     curvature_state: CurvatureState | None = None,
     try_pool: Callable[[SyntheticPool], float] | None = None,
@@ -88,6 +89,7 @@ def augment(
         settings: how many, how sure, how chosen.
         sampling: the chains' number of steps and step size.
         seed: of the chains and of random choices.
+        class_shares: (num_classes,), summing to 1, how many of the pool ask for each class; None: equally many.
         latents_of: an earlier pool whose z are judged anew instead of drawing.
         curvature_state: AdaCore's averages of the last choice; that of the gradients is taken up only where the same
             latents survive again.
@@ -96,7 +98,7 @@ def augment(
     """
     started = time.monotonic()
     chains = LangevinSettings(sampling.num_steps, sampling.step_size, settings.temperature)
-    drawn = _draw(model, encoding, settings, chains, seed, latents_of, progress or Silent())
+    drawn = _draw(model, encoding, settings, chains, seed, class_shares, latents_of, progress or Silent())
     answers = drawn.logits_x if settings.entropy_at is EntropyAt.X else drawn.logits_z
     entropy = entropy_of_logits(answers)
     origin = {
@@ -169,14 +171,17 @@ def _draw(
     settings: AugmentationSettings,
     chains: LangevinSettings,
     seed: int,
+    class_shares: np.ndarray | None,
     latents_of: SyntheticPool | None,
     progress: Progress,
 ) -> Judged:
     """All samples and the answers to them, block by block."""
     model.eval()
     if latents_of is None:
-        per_class = max(1, settings.pool_size // model.num_classes)
-        y = np.arange(model.num_classes).repeat(per_class)
+        per_class = np.full(model.num_classes, settings.pool_size // model.num_classes)
+        if class_shares is not None:
+            per_class = np.rint(settings.pool_size * class_shares).astype(np.int64)
+        y = np.arange(model.num_classes).repeat(np.maximum(1, per_class))
         seeds = drawing.chain_seeds(derive_seed(seed, "pool"), y)
     else:
         y, seeds = latents_of.y, latents_of.chain_seed

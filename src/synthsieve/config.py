@@ -127,9 +127,10 @@ class _Section(BaseModel):
 class DataSettings(_Section):
     """Which labels are given, and what is kept aside."""
 
-    labels: int | None = Field(50, ge=1, description="labelled examples, balanced over classes; none = all there are")
+    labels: int | None = Field(50, ge=1, description="labelled examples; none = all there are")
+    balanced: bool = Field(True, description="as many of each class; false: as they come, and synthetic ones likewise")
     validation_fraction: float = Field(0.1, ge=0, lt=1)
-    test_fraction: float = Field(0.2, gt=0, lt=1, description="carved from train where the source has no test set")
+    test_fraction: float = Field(0.2, ge=0, lt=1, description="carved from train where the source has no test set")
 
 
 class ModelSettings(_Section):
@@ -308,6 +309,16 @@ class Settings(_Section):
         """The same with a second phase half as long as the first, where the settings name none."""
         steps = max(1, self.learning.steps // 2)
         return self.model_copy(update={"augmentation": self.augmentation.model_copy(update={"steps": steps})})
+
+    def over(self, steps: int) -> Settings:
+        """The same course over `steps` steps of the first phase: warm-up, ramps and evaluations shrink or grow with it."""
+        learning, share = self.learning, steps / self.learning.steps
+        lasting = {
+            name: max(1, round(share * getattr(learning, name)))
+            for name in ("mutual_information_ramp", "smoothness_ramp", "evaluate_every")
+        }
+        changes = {"steps": steps, "warmup": round(share * learning.warmup), "checkpoint_every": steps, **lasting}
+        return self.model_copy(update={"learning": learning.model_copy(update=changes)})
 
     def first_phase(self) -> Settings:
         """The same run without its second phase."""

@@ -81,6 +81,28 @@ def test_the_labelled_set_is_balanced(dataset: Dataset, seed: int, extra: int) -
     assert list(split.counts["labeled"].values()) == counts.tolist()
 
 
+@settings(deadline=None, max_examples=80)
+@given(dataset=datasets(), seed=seeds)
+def test_unbalanced_labels_come_as_they_are_with_one_of_each_class(dataset: Dataset, seed: int) -> None:
+    few, more = (cut(dataset, labels=k * dataset.num_classes, balanced=False, seed=seed) for k in (1, 3))
+    for split, k in ((few, 1), (more, 3)):
+        assert len(split.labeled) == k * dataset.num_classes
+        assert set(dataset.train.y[split.labeled].tolist()) == set(range(dataset.num_classes))
+    assert set(few.labeled.tolist()) <= set(more.labeled.tolist())
+    np.testing.assert_array_equal(few.validation, cut(dataset, labels=None, seed=seed).validation)
+
+
+def test_unbalanced_labels_have_the_proportions_of_the_data() -> None:
+    y = np.repeat([0, 1], [9000, 1000])
+    dataset = Dataset("v", Kind.VECTOR, ("a", "b"), Examples(np.zeros((10000, 1), np.float32), y))
+    share = np.mean([(y[make_split(dataset, labels=100, balanced=False, seed=s).labeled]).mean() for s in range(20)])
+    assert abs(share - 0.1) < 4 * np.sqrt(0.09 / 2000)
+    with pytest.raises(DataError, match="labels=9000 were asked for, but only 7200 labelled rows are left"):
+        make_split(dataset, labels=9000, balanced=False, seed=0)
+    with pytest.raises(DataError, match="at least one label"):
+        make_split(dataset, labels=1, balanced=False, seed=0)
+
+
 @settings(deadline=None, max_examples=100)
 @given(dataset=datasets(grouped=True), seed=seeds)
 def test_a_group_stays_on_one_side(dataset: Dataset, seed: int) -> None:

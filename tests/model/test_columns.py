@@ -6,13 +6,13 @@ from itertools import product
 import numpy as np
 import pytest
 import torch
+from tests.modalities import table
 
 from synthsieve.config import ModelSettings
 from synthsieve.data.encoding import fit_encoding
 from synthsieve.layout import Layout
 from synthsieve.model.columns import NETWORKS, ColumnsGenerator, make_generator
 from synthsieve.randomness import torch_stream
-from tests.modalities import table
 
 # A number with a spike and values of its own, a category of three, and a number of two states alone.
 BLOCKS = (("number", 0, 2, (-0.5,), True), ("category", 2, 3, -1, 0.1), ("number", 5, 3, (0.0, 1.0), False))

@@ -22,6 +22,7 @@ def make_split(
     dataset: Dataset,
     *,
     labels: int | None,
+    balanced: bool = True,
     validation_fraction: float = 0.1,
     test_fraction: float = 0.2,
     seed: int,
@@ -29,8 +30,9 @@ def make_split(
     """The split of (dataset, seed): disjoint parts that cover every row.
 
     Args:
-        labels: size of the labelled set, shared evenly among the classes (the first classes take the remainder);
-            None uses every labelled row that is left.
+        labels: size of the labelled set; None uses every labelled row that is left.
+        balanced: share it evenly among the classes (the first classes take the remainder); otherwise rows are labelled
+            as they come, at least one of each class.
         validation_fraction: of the labelled rows of the training side, stratified by class.
         test_fraction: of the labelled rows, stratified, where the source has no test set of its own.
     """
@@ -57,7 +59,7 @@ def make_split(
         generator=numpy_stream(seed, "split/validation"),
     )
     _take(free, validation, groups)
-    labeled = _choose_labeled(dataset, free, labels, numpy_stream(seed, "split/labeled"))
+    labeled = _choose_labeled(dataset, free, labels, balanced, numpy_stream(seed, "split/labeled"))
 
     unlabeled = np.setdiff1d(np.flatnonzero(free), labeled)
     used = [labeled, unlabeled, validation] + ([] if own else [test])
@@ -87,9 +89,9 @@ def _take(free: np.ndarray, rows: np.ndarray, groups: np.ndarray | None) -> None
 
 
 def _choose_labeled(
-    dataset: Dataset, free: np.ndarray, labels: int | None, generator: np.random.Generator
+    dataset: Dataset, free: np.ndarray, labels: int | None, balanced: bool, generator: np.random.Generator
 ) -> np.ndarray:
-    """Labelled rows (sorted), balanced over the classes: a seeded order of each class, of which the first are taken."""
+    """Labelled rows (sorted): a seeded order of each class, or of all, of which the first are taken."""
     y, num_classes = dataset.train.y, dataset.num_classes
     orders = [generator.permutation(np.flatnonzero(free & (y == c))) for c in range(num_classes)]
     have = np.array([len(order) for order in orders])
@@ -100,6 +102,8 @@ def _choose_labeled(
             " none left: label more rows, or lower validation_fraction or test_fraction"
         )
     want = have if labels is None else _share(labels, num_classes, dataset.name)
+    if labels is not None and not balanced:
+        return _as_they_come(orders, labels, dataset.name, generator)
     short = np.flatnonzero(have < want)
     if len(short):
         c = int(short[np.argmin(have[short])])
@@ -109,6 +113,18 @@ def _choose_labeled(
             f" {int(have.min()) * num_classes}, or for all with --set data.labels=none"
         )
     return np.sort(np.concatenate([order[:n] for order, n in zip(orders, want, strict=True)])).astype(np.int64)
+
+
+def _as_they_come(orders: list[np.ndarray], labels: int, name: str, generator: np.random.Generator) -> np.ndarray:
+    """The first `labels` rows of a random order that begins with one of each class, sorted."""
+    rest = generator.permutation(np.concatenate([order[1:] for order in orders]))
+    order = np.concatenate([[order[0] for order in orders], rest])
+    if labels > len(order):
+        raise DataError(
+            f"{name}: labels={labels} were asked for, but only {len(order)} labelled rows are left outside validation"
+            " and test: ask for fewer, or for all with --set data.labels=none"
+        )
+    return np.sort(order[:labels]).astype(np.int64)
 
 
 def _share(labels: int, num_classes: int, name: str) -> np.ndarray:

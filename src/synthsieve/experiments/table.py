@@ -165,6 +165,7 @@ class Experiment:
         split = make_split(
             dataset,
             labels=data.labels,
+            balanced=data.balanced,
             validation_fraction=data.validation_fraction,
             test_fraction=data.test_fraction,
             seed=job.settings.seed,

@@ -103,6 +103,7 @@ def choose_additions(
         settings=settings.augmentation,
         sampling=settings.sampling,
         seed=derive_seed(settings.seed, f"augmentation/{step}"),
+        class_shares=None if settings.data.balanced else _label_shares(run, dataset),
         latents_of=None if settings.augmentation.fresh_pool else before,
         curvature_state=None if previous is None else previous.curvature,
         try_pool=None if trial is None else lambda pool: trial(replace(chosen, pool=pool)),
@@ -112,6 +113,12 @@ def choose_additions(
     if judge is not None:
         figures["purity"] = float((judge(done.pool.x) == done.pool.y[done.pool.selected]).mean())
     return Additions(step, done.pool, pseudo, done.curvature_state, figures)
+
+
+def _label_shares(run: RunFolder, dataset: Dataset) -> np.ndarray:
+    """Each class's share of the labelled rows: (num_classes,)."""
+    counts = np.bincount(dataset.train.y[run.split.labeled], minlength=len(run.split.classes))
+    return counts / counts.sum()
 
 
 def write(additions: Additions, folder: Path) -> None:

@@ -123,6 +123,7 @@ class RunFolder:
         split = make_split(
             dataset,
             labels=settings.data.labels,
+            balanced=settings.data.balanced,
             validation_fraction=settings.data.validation_fraction,
             test_fraction=settings.data.test_fraction,
             seed=settings.seed,
