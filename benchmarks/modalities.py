@@ -114,14 +114,7 @@ class Comparison:
 
     def split(self, dataset: Dataset, seed: int) -> Split:
         """The same split that the runs of that seed have."""
-        data = self.settings.data
-        return make_split(
-            dataset,
-            labels=data.labels,
-            validation_fraction=data.validation_fraction,
-            test_fraction=data.test_fraction,
-            seed=seed,
-        )
+        return make_split(dataset, seed=seed, **self.settings.data.model_dump())
 
     def is_whole(self, seed: int) -> bool:
         """Whether all of that seed is there."""

@@ -186,17 +186,18 @@ def standing(section: dict[str, Any]) -> str:
     mean, rival = section["against_twin"]["mean"], section["best_rival"]
     first = max(mean.values())
     leaders = [name for name, value in mean.items() if value == first]
-    one = section["against_best_rival"]["comparisons"][CHOSEN]
-    place = "is first" if CHOSEN in leaders else "is not first"
-    beside = f", with {' and '.join(name for name in leaders if name != CHOSEN)}" if len(leaders) > 1 else ""
-    words = f"{CHOSEN.capitalize()}, {place} on test with {_percent(mean[CHOSEN])} %"
-    if CHOSEN in leaders:
-        words += beside
+    ours = [name for name in leaders if name in section["ours"]]
+    if not ours:
+        verdict = "none of ours"
+    elif CHOSEN in ours:
+        verdict = "our choice" if len(leaders) == 1 else "our choice among them"
     else:
-        words += f": {' and '.join(leaders)} {'has' if len(leaders) == 1 else 'have'} {_percent(first)} %"
+        verdict = "ours, though not our choice"
+    one = section["against_best_rival"]["comparisons"][CHOSEN]
     return (
-        f"{words}. Over {rival}, the best rival on validation ({_percent(mean[rival])} % on test), it stands "
-        f"{_points(one['difference'])} points (95 % interval {_interval(one)}): {_verdict(one)}."
+        f"First on test: {' and '.join(leaders)} with {_percent(first)} % ({verdict}). Synthsieve, chosen on "
+        f"validation, has {_percent(mean[CHOSEN])} %: {_points(one['difference'])} points against {rival}, the best "
+        f"rival on validation, which has {_percent(mean[rival])} % (95 % interval {_interval(one)}): {_verdict(one)}."
     )
 
 
@@ -216,7 +217,7 @@ def _seconds_words(section: dict[str, Any], machine: Mapping[str, Any]) -> str:
         f"Median wall time of a seed: first phase {median[first]}; second phases: "
         f"{', '.join(f'{name} {median[name]}' for name in arms)}; twin {median[TWIN]}; rivals with their whole grids: "
         f"{', '.join(f'{name} {median[name]}' for name in section['rivals'])}. {machine['cores']} cores, "
-        f"{machine['workers']} processes at a time, one thread each."
+        f"{machine['workers']} process{'es' if machine['workers'] > 1 else ''} at a time, one thread each."
     )
 
 

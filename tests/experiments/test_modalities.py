@@ -97,16 +97,16 @@ def test_the_sentence_says_so_when_ours_is_not_first(report):
     assert section["best_rival"] == "knn"
     assert section["commonest_class"] == 0.75
     words = report.standing(section)
-    assert "is not first on test with 70.0 %: knn has 80.0 %" in words
-    assert "-10.0 points" in words
+    assert "First on test: knn with 80.0 % (none of ours)." in words
+    assert "has 70.0 %: -10.0 points against knn" in words
     assert words.endswith("worse.")
 
 
 def test_the_sentence_says_by_how_much_ours_is_first(report):
     section = report.conclude(evidence(report, ours=0.9, rival=0.8))
     words = report.standing(section)
-    assert "is first on test with 90.0 %" in words
-    assert "+10.0 points" in words
+    assert f"First on test: joint and {CHOSEN} with 90.0 % (our choice among them)." in words
+    assert "has 90.0 %: +10.0 points against knn" in words
     assert words.endswith("better.")
 
 
