@@ -24,16 +24,9 @@ def encoding_of(*sentences):
     return fit_text(dataset, np.arange(len(x))), x
 
 
-def table(**columns):
-    return pa.table(columns)
-
-
-def request(**given):
-    return Request(**{"source": "mine.csv", "text": "said", "label": "mood"} | given)
-
-
 def test_a_table_gives_sentences_and_labels():
-    dataset = load_text(table(said=["Good day", None, "oh no"], mood=["up", "", "down"], age=[1, 2, 3]), request())
+    table = pa.table({"said": ["Good day", None, "oh no"], "mood": ["up", "", "down"], "age": [1, 2, 3]})
+    dataset = load_text(table, Request("mine.csv", text="said", label="mood"))
     assert dataset.kind is Kind.TEXT
     assert dataset.classes == ("down", "up")
     assert dataset.train.x.tolist() == [b"Good day", b"", b"oh no"]
@@ -41,18 +34,16 @@ def test_a_table_gives_sentences_and_labels():
     assert "1 of 3 texts are empty" in dataset.notes[0]
 
 
-@pytest.mark.parametrize(
-    ("given", "complaint"),
-    [
-        ({"text": "sayd"}, "no text column 'sayd': did you mean 'said'"),
-        ({"label": "x"}, "no label column 'x': its columns are 'said', 'mood'"),
-        ({"text": "mood"}, "two columns, but both are 'mood'"),
-        ({"label": None}, "label column is needed: give it with --label"),
-    ],
-)
-def test_a_wrong_column_is_named(given, complaint):
-    with pytest.raises(DataError, match=complaint):
-        load_text(table(said=["a", "b"], mood=["x", "y"]), request(**given))
+def test_a_csv_is_read_with_its_text_column(tmp_path):
+    path = tmp_path / "mine.csv"
+    path.write_text('said,mood\n"Well, no",0\nNA,\nyes,1.0\n', encoding="utf-8")
+    dataset = load(str(path), label="mood", text="said")
+    assert dataset.train.x.tolist() == [b"Well, no", b"NA", b"yes"]
+    assert dataset.train.y.tolist() == [0, -1, 1]
+    with pytest.raises(DataError, match="no text column 'sayd': did you mean 'said'"):
+        load(str(path), label="mood", text="sayd")
+    with pytest.raises(DataError, match="two columns, but both are 'mood'"):
+        load(str(path), label="mood", text="mood")
 
 
 def test_any_series_of_text_is_stored():

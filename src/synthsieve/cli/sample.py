@@ -31,6 +31,7 @@ def sample(
     from synthsieve.errors import ConfigError
     from synthsieve.export.samples import write_items
     from synthsieve.learning.run_folder import RunFolder
+    from synthsieve.learning.shown import shown_items
     from synthsieve.progress import for_stream
     from synthsieve.sampling.langevin import LangevinSettings
 
@@ -58,9 +59,7 @@ def sample(
     report = {"samples": str(path), "count": len(drawn.y), "classes": list(run.split.classes)}
     lines = [f"{len(drawn.y)} samples, {per_class} of each of {len(run.split.classes)} classes: {path}"]
     labels = [run.split.classes[y] for y in drawn.y]
-    shown = write_items(
-        path.with_suffix(""), run.encoding.items(drawn.x), labels, label_name=run.origin.label or "label"
-    )
+    shown = write_items(path.with_suffix(""), shown_items(run, drawn.x), labels, label_name=run.origin.label or "label")
     report["shown"] = [str(one) for one in shown]
     lines += [f"to look at: {one}" for one in shown]
     finish(report, lines, as_json=as_json)

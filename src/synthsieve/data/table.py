@@ -87,12 +87,12 @@ def _need_label(request: Request) -> str:
 def _from_table(table: Any, request: Request, *, tidy: bool) -> Dataset:
     path, label = request.path, _need_label(request)
     _check_columns(table, request, label)
-    if request.text is not None:  # its sentences are the examples
-        of_text: Dataset = import_module("synthsieve.data.text").load_text(table, request)
-        return of_text
     if request.features is not None:  # an array stands for its rows
         of_features: Dataset = import_module("synthsieve.data.embeddings").load_embeddings(table, request)
         return of_features
+    if request.text is not None:  # its sentences are the examples
+        of_text: Dataset = import_module("synthsieve.data.text").load_text(table, request)
+        return of_text
     labels = labels_of(table, label, origin=path.name)
     cells = table.drop_columns([label])
     types = read_types(request.schema) if request.schema is not None else None

@@ -5,14 +5,13 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 
 from synthsieve.data.dataset import Dataset, Examples, Kind
-from synthsieve.data.labels import listed, read_labels
 from synthsieve.data.sources import Request
+from synthsieve.data.table import labels_of
 from synthsieve.errors import DataError
 
 MOST_BYTES = 2000  # of one text: an array's rows are as long as the longest of them
@@ -36,19 +35,11 @@ def load_text(table: Any, request: Request) -> Dataset:
 
     An empty label means unlabelled. A missing sentence is an empty one.
     """
-    path, names = request.path, list(table.column_names)
-    for what, name in (("text", request.text), ("label", request.label)):
-        if name is None:
-            raise DataError(f"{path}: the name of its {what} column is needed: give it with --{what}")
-        if name not in names:
-            close = get_close_matches(name, names, n=1)
-            hint = f"did you mean {close[0]!r}" if close else f"its columns are {listed(names)}"
-            raise DataError(f"{path} has no {what} column {name!r}: {hint}?")
-    if request.text == request.label:
-        raise DataError(f"{path}: text and label must be two columns, but both are {request.text!r}")
-    texts = store_texts(table.column(request.text).to_pylist(), origin=f"{path.name}, column {request.text!r}")
-    raw = [_label_text(value) for value in table.column(request.label).to_pylist()]
-    labels = read_labels(np.array(raw, dtype=str), origin=f"{path.name}, column {request.label!r}")
+    path, text, label = request.path, str(request.text), str(request.label)
+    if text == label:
+        raise DataError(f"{path}: text and label must be two columns, but both are {text!r}: name another one")
+    texts = store_texts(table.column(text).to_pylist(), origin=f"{path.name}, column {text!r}")
+    labels = labels_of(table, label, origin=path.name)
     return Dataset(path.stem, Kind.TEXT, labels.classes, Examples(texts.x, labels.y), notes=texts.notes)
 
 
@@ -103,10 +94,3 @@ def _decoded(text: bytes, row: int, origin: str) -> str:
         return text.decode("utf-8")
     except UnicodeDecodeError:
         raise DataError(f"{origin}: every text must be UTF-8, but row {row} is not: convert it") from None
-
-
-def _label_text(value: Any) -> str:
-    """A cell of the label column as text; "" where it is empty, "3" for 3.0."""
-    if value is None or value != value:
-        return ""
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value).strip()

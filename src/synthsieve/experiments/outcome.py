@@ -23,6 +23,7 @@ from synthsieve.export.samples import write_items
 from synthsieve.files import remove_stale_partials, write_json, write_text, written_atomically
 from synthsieve.learning import additions
 from synthsieve.learning.run_folder import RunFolder
+from synthsieve.learning.shown import shown_items
 from synthsieve.progress import Progress, Silent
 from synthsieve.sampling.langevin import LangevinSettings
 
@@ -127,7 +128,7 @@ def keep_synthetic(experiment: Experiment, cell: Cell) -> list[Path]:
         )
     shown = write_items(
         path.with_suffix(""),
-        run.encoding.items(pool.x),
+        shown_items(run, pool.x),
         [run.split.classes[y] for y in columns["y"]],
         label_name=run.origin.label or "label",
         weight=columns["weight"].tolist(),
