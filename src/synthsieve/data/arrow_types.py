@@ -23,6 +23,15 @@ def arrow_type(name: str) -> Any:
     return pa.type_for_alias(name)
 
 
+def type_name(kind: Any) -> str:
+    """The name by which `arrow_type` finds this type again; `null` for nested ones, of which no cell is kept."""
+    try:
+        arrow_type(str(kind))
+    except ValueError:
+        return "null"
+    return str(kind)
+
+
 def is_text(kind: Any) -> bool:
     """Whether cells of this Arrow type are text."""
     import pyarrow as pa

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from synthsieve.data.arrow_types import arrow_type, is_number, is_text
+from synthsieve.data.arrow_types import arrow_type, is_number, is_text, type_name
 from synthsieve.data.reasons import brief
 from synthsieve.data.schema import Column, ColumnType
 from synthsieve.errors import DataError
@@ -23,7 +23,7 @@ def read_column(raw: Any, name: str, given: ColumnType | None, *, origin: str) -
     """What an Arrow column is, guessed where it is not `given`, and its stored cells, float64 (n,)."""
     import pyarrow as pa
 
-    stored_as = str(raw.type)
+    stored_as = type_name(raw.type)
     raw = _plain(raw)
     if raw.null_count == len(raw):
         return Column(name, ColumnType.MISSING, stored_as), np.full(len(raw), np.nan)
@@ -55,16 +55,16 @@ def guess_type(raw: Any, name: str, *, origin: str) -> ColumnType:
         return ColumnType.BOOLEAN
     if pa.types.is_temporal(raw.type):
         return ColumnType.DATE
-    distinct, known = pc.count_distinct(raw).as_py(), len(raw) - raw.null_count
     if is_text(raw.type):
-        named = known >= FEWEST_FOR_ID and distinct > DISTINCT_FOR_ID * known
+        known = len(raw) - raw.null_count
+        named = known >= FEWEST_FOR_ID and pc.count_distinct(raw).as_py() > DISTINCT_FOR_ID * known
         return ColumnType.ID if named else ColumnType.CATEGORY
     if not is_number(raw.type):
         raise DataError(
             f"{origin}: cells must be numbers, text, booleans or dates, but column {name!r} holds {raw.type}: turn it"
             ' into one of them, or take it away with a schema that says "ignore"'
         )
-    if pa.types.is_integer(raw.type) and distinct == len(raw) >= FEWEST_FOR_ID:
+    if pa.types.is_integer(raw.type) and pc.count_distinct(raw).as_py() == len(raw) >= FEWEST_FOR_ID:
         steps = np.diff(raw.to_numpy().astype(np.float64))
         if (steps == 1).all() or NAMED_LIKE_ID.search(name) or NAMED_LIKE_ID.search(name.lower()):
             return ColumnType.ID
@@ -110,6 +110,8 @@ def _plain(raw: Any) -> Any:
         raw = pa.concat_arrays(raw.chunks) if raw.num_chunks else pa.array([], raw.type)
     if pa.types.is_dictionary(raw.type):
         raw = raw.dictionary_decode()
+    if pa.types.is_string_view(raw.type):
+        raw = raw.cast(pa.string())
     if pa.types.is_floating(raw.type) and np.isnan(_floats(raw)).all():
         return pa.nulls(len(raw), raw.type)
     return raw

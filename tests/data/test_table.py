@@ -1,0 +1,250 @@
+"""Tables: the types that are guessed, the user's word on them, new rows for an old schema, and the way back."""
+
+from __future__ import annotations
+
+import datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import made_up
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from synthsieve.data.dataset import Kind
+from synthsieve.data.rows import (
+    arrow_from_rows,
+    read_more_rows,
+    read_rows,
+    rows_alike,
+    rows_from_arrow,
+    rows_from_frame,
+)
+from synthsieve.data.schema import ColumnType, TableSchema
+from synthsieve.data.sources import load
+from synthsieve.errors import DataError
+
+N = 40
+DAY = datetime.date(2024, 2, 28)
+COLUMNS: dict[str, tuple[Any, ColumnType]] = {
+    "age": (np.arange(N) % 7 + 20, ColumnType.NUMBER),
+    "share": (np.linspace(0, 1, N), ColumnType.NUMBER),
+    "single": (np.linspace(0, 1, N).astype(np.float32), ColumnType.NUMBER),
+    "price": ([Decimal(i) / 4 for i in range(N)], ColumnType.NUMBER),
+    "colour": ((["red", "blue", None, "red"] * N)[:N], ColumnType.CATEGORY),
+    "grade": (pa.array((["b", "a"] * N)[:N]).dictionary_encode(), ColumnType.CATEGORY),
+    "paid": ([i % 3 == 0 for i in range(N - 1)] + [None], ColumnType.BOOLEAN),
+    "day": ([DAY + datetime.timedelta(i) for i in range(N)], ColumnType.DATE),
+    "time": (pa.array([1_700_000_000_123_456 + i for i in range(N)], pa.timestamp("us", "UTC")), ColumnType.DATE),
+    "nano": (pa.array([1_700_000_000_123_456_000 + i * 1000 for i in range(N)], pa.timestamp("ns")), ColumnType.DATE),
+    "hour": ([datetime.time(i % 24) for i in range(N)], ColumnType.DATE),
+    "customer_id": (np.arange(N)[::-1] * 3, ColumnType.ID),
+    "row": (np.arange(5, N + 5), ColumnType.ID),
+    "name": ([f"n{i}" for i in range(N)], ColumnType.ID),
+    "empty": (pa.nulls(N, pa.string()), ColumnType.MISSING),
+    "nans": (np.full(N, np.nan), ColumnType.MISSING),
+    "always": (["x"] * N, ColumnType.CATEGORY),
+}
+
+
+def table() -> Any:
+    return pa.table({name: values for name, (values, _) in COLUMNS.items()})
+
+
+def test_types_are_guessed() -> None:
+    schema = read_rows(table()).schema
+    assert {column.name: column.type for column in schema.columns} == {
+        name: kind for name, (_, kind) in COLUMNS.items()
+    }
+    of = {column.name: column for column in schema.columns}
+    assert (of["age"].decimals, of["age"].low, of["age"].high) == (0, 20, 26)
+    assert (of["price"].decimals, of["share"].decimals) == (2, None)
+    assert of["colour"].categories == ("blue", "red")
+
+
+def test_rows_come_back_as_they_were() -> None:
+    given = table()
+    rows = read_rows(given)
+    back = arrow_from_rows(rows.x, TableSchema.from_json(rows.schema.to_json()))
+    assert rows.x.dtype == np.float64
+    assert rows.notes == (
+        "nothing is learned from 'customer_id' (id), 'row' (id), 'name' (id), 'empty' (missing), 'nans' (missing)",
+    )
+    for name in given.column_names:
+        before, after = given.column(name), back.column(name)
+        if name == "grade":  # the indices of a dictionary may be of another width
+            before, after = before.cast(pa.string()), after.cast(pa.string())
+        assert after.type == before.type, name
+        if COLUMNS[name][1] not in (ColumnType.ID, ColumnType.MISSING):
+            assert after.to_pylist() == before.to_pylist(), name
+    assert back.column_names == given.column_names
+
+
+def test_ids_count_on_or_are_null() -> None:
+    rows = read_rows(table())
+    back = arrow_from_rows(rows.x[:3], rows.schema)
+    assert back.column("row").to_pylist() == [45, 46, 47]
+    assert back.column("customer_id").to_pylist() == [118, 119, 120]
+    assert back.column("name").to_pylist() == [None] * 3
+    assert back.column("empty").to_pylist() == [None] * 3
+
+
+def test_nested_columns_can_be_ignored_or_empty() -> None:
+    given = pa.table({"a": [1, 2], "b": [[1], [2]], "c": pa.nulls(2, pa.list_(pa.int8())), "d": ["x", "y"]})
+    given = given.set_column(3, "d", given.column("d").cast(pa.string_view()))
+    x, schema = rows_from_arrow(given, {"b": "ignore"})
+    back = arrow_from_rows(x, schema)
+    assert back.to_pydict() == {"a": [1, 2], "c": [None, None], "d": ["x", "y"]}
+
+
+def test_short_tables_have_no_ids() -> None:
+    schema = read_rows(pa.table({"n": np.arange(10), "t": list("abcdefghij")})).schema
+    assert [column.type for column in schema.columns] == [ColumnType.NUMBER, ColumnType.CATEGORY]
+
+
+def test_ten_thousand_categories_stay_categories() -> None:
+    rows = read_rows(pa.table({"zip": [f"z{i % 10000}" for i in range(20000)]}))
+    assert len(rows.schema.columns[0].categories) == 10000
+    assert arrow_from_rows(rows.x, rows.schema).column("zip").to_pylist()[:2] == ["z0", "z1"]
+
+
+def test_new_rows_by_an_old_schema() -> None:
+    x, schema = rows_from_arrow(table())
+    turned = table().select(table().column_names[::-1]).append_column("more", [range(N)])
+    more = read_more_rows(turned.drop_columns(["name", "empty"]), schema)
+    np.testing.assert_array_equal(more.x, x)
+    assert more.notes == ("columns that were never learned from are passed over: 'more'",)
+    strange = table().set_column(4, "colour", [["mauve"] * N])
+    again = read_more_rows(strange, schema)
+    assert np.isnan(again.x[:, 4]).all()
+    assert again.notes == (f"{N} cells of 'colour' hold a category never seen: taken as missing",)
+    np.testing.assert_array_equal(rows_alike(strange, schema), again.x)
+    np.testing.assert_array_equal(rows_from_arrow(strange, schema)[0], again.x)
+
+
+def test_new_rows_that_cannot_be_read() -> None:
+    _, schema = rows_from_arrow(table())
+    with pytest.raises(
+        DataError, match="must have the columns that were learned from, but 'age', 'paid' are not there"
+    ):
+        rows_alike(table().drop_columns(["age", "paid"]), schema)
+    with pytest.raises(DataError, match="column 'age' must hold a number"):
+        rows_alike(table().set_column(0, "age", [["old"] * N]), schema)
+    with pytest.raises(DataError, match="'day' must hold dates such as"):
+        rows_alike(table().set_column(7, "day", [["soon"] * N]), schema)
+    with pytest.raises(DataError, match="'paid' holds 'perhaps'"):
+        rows_alike(table().set_column(6, "paid", [["perhaps"] * N]), schema)
+
+
+def test_the_type_of_new_cells_may_be_nearly_the_same() -> None:
+    _, schema = rows_from_arrow(table())
+    alike = table().set_column(0, "age", [[str(20 + i % 7) for i in range(N)]])
+    alike = alike.set_column(7, "day", [[str(DAY + datetime.timedelta(i)) for i in range(N)]])
+    np.testing.assert_array_equal(rows_alike(alike, schema), read_rows(table()).x)
+
+
+def test_frames() -> None:
+    frame = pd.DataFrame(
+        {"a": [1, 2, None], "b": ["x", None, "y"], "c": pd.Categorical(["u", "v", "u"])}, index=[7, 8, 9]
+    )
+    x, schema = rows_from_frame(frame)
+    assert schema.names == ("a", "b", "c")
+    np.testing.assert_array_equal(x, [[1, 0, 0], [2, np.nan, 1], [np.nan, 1, 0]])
+    np.testing.assert_array_equal(rows_from_frame(frame[["c", "b", "a"]][:1], schema)[0], x[:1])
+    x, schema = rows_from_frame(frame, {"a": "category", "b": "ignore"})
+    assert schema.columns[0].categories == ("1", "2")
+    assert schema.names == ("a", "c")
+    with pytest.raises(DataError, match="one type"):
+        rows_from_frame(pd.DataFrame({"a": [1, "x", {}]}))
+
+
+@pytest.mark.parametrize(
+    ("values", "word", "stored"),
+    [
+        ([1, 0, 1], "boolean", [1, 0, 1]),
+        (["yes", "no", None], "boolean", [1, 0, np.nan]),
+        (["2024-01-02", "1970-01-03", None], "date", [19724, 2, np.nan]),
+        (["1970-01-01 00:00:01", "1970-01-02", None], "date", [1e6, 86400e6, np.nan]),
+        (["3", "4.5", None], "number", [3, 4.5, np.nan]),
+        ([30, 9, None], "category", [0, 1, np.nan]),
+    ],
+)
+def test_the_user_s_word_wins(values: list[Any], word: str, stored: list[float]) -> None:
+    given = pa.table({"a": values})
+    x, schema = rows_from_arrow(given, {"a": word})
+    np.testing.assert_array_equal(x[:, 0], stored)
+    assert schema.columns[0].type == word
+    np.testing.assert_array_equal(rows_from_arrow(arrow_from_rows(x, schema), schema)[0], x)
+    if word in ("boolean", "category"):
+        assert arrow_from_rows(x, schema).column("a").to_pylist() == values
+
+
+WRONG = {
+    "boolean of three": ([1, 2, 0], "boolean", "a boolean column holds"),
+    "no dates": (["soon", "later", "x"], "date", "must hold dates"),
+    "no numbers": (["one", "2", "3"], "number", "must hold a number"),
+    "lists": ([[1], [2], [3]], None, "numbers, text, booleans or dates, but column 'a' holds list"),
+    "no such type": ([1, 2, 3], "numbr", "did you mean 'number'"),
+    "infinite": ([1.0, np.inf, 2.0], None, "data row 2 is infinite"),
+    "nothing left": ([1, 2, 3], "ignore", "no column to learn from"),
+}
+
+
+@pytest.mark.parametrize(("values", "word", "message"), WRONG.values(), ids=list(WRONG))
+def test_words_that_do_not_fit(values: list[Any], word: str | None, message: str) -> None:
+    with pytest.raises(DataError, match=message) as error:
+        rows_from_arrow(pa.table({"a": values}), {"a": word} if word else None)
+    assert "\n" not in str(error.value)
+
+
+CSV = "age,job,sum,y\n 30, clerk ,1.5,yes\n?,?,NA,no\n41,nan,,NA\n,null,2.5,\n"
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv"])
+def test_cells_that_are_missing_in_a_csv(suffix: str, tmp_path: Path) -> None:
+    text = CSV if suffix == "csv" else CSV.replace(",", "\t")
+    dataset = load(str(made_up.write_csv(tmp_path / f"a.{suffix}", text)), label="y")
+    assert dataset.kind is Kind.TABLE
+    assert dataset.classes == ("NA", "no", "yes")
+    np.testing.assert_array_equal(
+        dataset.train.x, [[30, 0, 1.5], [np.nan, np.nan, np.nan], [41, np.nan, np.nan], [np.nan, np.nan, 2.5]]
+    )
+    assert dataset.train.y.tolist() == [2, 1, 0, -1]
+
+
+def test_a_schema_file(tmp_path: Path) -> None:
+    path = made_up.write_csv(tmp_path / "a.csv", "zip,age,y\n10115,3,a\n80331,4,b\n10115,5,a\n")
+    schema = tmp_path / "types.toml"
+    schema.write_text('[columns]\nzip = "category"\n')
+    dataset = load(str(path), label="y", schema=schema)
+    assert dataset.about.columns[0].categories == ("10115", "80331")
+    for text, message in (
+        ('[columns]\nzpi = "category"\n', "no column 'zpi', which its schema names: did you mean 'zip'"),
+        ('[columns]\nzip = "categori"\n', "did you mean 'category'"),
+        ('[colums]\nzip = "category"\n', r"one section, \[columns\]"),
+        ("[columns", "cannot be read as a schema"),
+    ):
+        schema.write_text(text)
+        with pytest.raises(DataError, match=message):
+            load(str(path), label="y", schema=schema)
+    with pytest.raises(DataError, match="cannot be read as a schema"):
+        load(str(path), label="y", schema=tmp_path / "none.toml")
+
+
+def test_parquet_keeps_types_and_words(tmp_path: Path) -> None:
+    given = table().append_column("y", [["a", "b"] * (N // 2)])
+    parquet.write_table(given, tmp_path / "a.parquet")
+    dataset = load(str(tmp_path / "a.parquet"), label="y")
+    back = arrow_from_rows(dataset.train.x, dataset.about)
+    assert back.column("time").to_pylist() == given.column("time").to_pylist()
+    assert dataset.feature_names == tuple(COLUMNS)
+
+
+def test_a_damaged_schema_is_no_schema() -> None:
+    good = read_rows(table()).schema.to_json()
+    for value in ([{**good[0], "type": "smell"}], [{"name": "a"}], [{**good[0], "more": 1}]):
+        with pytest.raises((KeyError, ValueError, TypeError)):
+            TableSchema.from_json(value)

@@ -1,0 +1,195 @@
+"""The encoding of tables: round trips, monotone scores, spikes, rare categories, gaps; held-out rows are not seen."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from synthsieve.data.column_codes import CategoryCode, FixedCode, NumberCode, fit_code
+from synthsieve.data.dataset import Dataset, Examples, Kind
+from synthsieve.data.encoding import fit_encoding, from_json
+from synthsieve.data.rows import read_rows, rows_alike
+from synthsieve.errors import DataError
+
+sys.path.append(str(Path(__file__).parents[1]))
+from modalities import table as mixed
+
+
+def number(cells: np.ndarray, decimals: int | None = None) -> NumberCode:
+    code = fit_code(np.asarray(cells, dtype=np.float64), is_category=False, decimals=decimals)
+    assert isinstance(code, NumberCode)
+    return code
+
+
+def category(cells: np.ndarray) -> CategoryCode:
+    code = fit_code(np.asarray(cells, dtype=np.float64), is_category=True)
+    assert isinstance(code, CategoryCode)
+    return code
+
+
+def as_network(code: NumberCode | CategoryCode, cells: np.ndarray) -> np.ndarray:
+    return code.encode(np.asarray(cells, dtype=np.float64)).astype(np.float32)
+
+
+@settings(deadline=None, max_examples=100)
+@given(
+    cells=st.lists(st.one_of(st.integers(-1000, 1000), st.none()), min_size=2, max_size=200).filter(
+        lambda values: len(set(values) - {None}) > 1
+    )
+)
+def test_whole_numbers_and_gaps_come_back_exactly(cells: list[int | None]) -> None:
+    given = np.array([np.nan if cell is None else cell for cell in cells], dtype=np.float64)
+    code = number(given, decimals=0)
+    np.testing.assert_array_equal(code.decode(as_network(code, given)), given)
+    scores = code.encode(np.unique(given[~np.isnan(given)]))[:, 0]
+    assert (np.diff(scores) > 0).all()
+
+
+def test_scores_are_normal_and_outliers_are_clipped() -> None:
+    cells = np.random.default_rng(0).lognormal(3, 2, 5000)
+    code = number(cells)
+    encoded = as_network(code, cells)
+    assert encoded.shape == (5000, 1)
+    assert stats.kstest(encoded[:, 0], "norm").statistic < 0.01
+    np.testing.assert_allclose(code.decode(encoded), cells, rtol=1e-4)
+    far = code.decode(as_network(code, np.array([-1e9, 1e9])))
+    np.testing.assert_allclose(far, [cells.min(), cells.max()])
+    np.testing.assert_allclose(code.decode(np.array([[-50.0], [50.0]])), [cells.min(), cells.max()])
+
+
+def test_a_value_that_many_rows_share_is_a_state() -> None:
+    cells = np.concatenate([np.zeros(900), np.arange(1, 101)])
+    code = number(cells, decimals=0)
+    assert (code.spikes.tolist(), code.size, code.missing) == ([0.0], 2, False)
+    encoded = as_network(code, cells)
+    np.testing.assert_array_equal(encoded[:, 1], cells == 0)
+    np.testing.assert_array_equal(code.decode(encoded), cells)
+    assert code.decode(np.array([[2.0, 0.4]], np.float32)) > 0  # more likely a value of its own
+    assert code.decode(np.array([[2.0, 0.6]], np.float32)) == 0
+
+
+def test_a_number_of_few_values_is_all_states() -> None:
+    code = number(np.tile([0.0, 1.0, 5.0, np.nan], 30), decimals=0)
+    assert (code.spikes.tolist(), code.missing, code.continuous) == ([0, 1, 5], True, False)
+    np.testing.assert_array_equal(code.decode(as_network(code, np.array([4.9, 0.0, np.nan, 77]))), [5, 0, np.nan, 5])
+
+
+def test_a_gap_where_training_had_none_is_the_middle() -> None:
+    code = number(np.arange(101.0))
+    assert as_network(code, np.array([np.nan]))[0, 0] == 0
+    np.testing.assert_allclose(code.decode(as_network(code, np.array([np.nan]))), [50])
+
+
+def test_ten_thousand_categories_share_a_slot_and_come_back() -> None:
+    rng = np.random.default_rng(0)
+    cells = np.concatenate([rng.zipf(1.3, 40000) % 10000, np.arange(10000)]).astype(np.float64)
+    code = category(cells)
+    assert (len(code.kept), len(code.rare), code.size) == (100, 9900, 101)
+    np.testing.assert_array_equal(code.decode(as_network(code, cells)), cells)
+    counts = np.bincount(cells.astype(int), minlength=10000)
+    drawn = np.zeros((50000, 101), np.float32)
+    drawn[:, 100] = 1 - 0.1 * rng.random(50000)
+    got = np.bincount(code.decode(drawn).astype(int), minlength=10000)
+    common = code.rare[-5:]
+    expected = 50000 * counts[common] / counts[code.rare].sum()
+    np.testing.assert_allclose(got[common], expected, atol=5 * np.sqrt(expected.max()))
+
+
+def test_unknown_categories_have_no_slot_and_missing_ones_their_own() -> None:
+    code = category(np.array([0, 1, 1, 2]))
+    assert as_network(code, np.array([np.nan, 7])).tolist() == [[0, 0, 0]] * 2
+    code = category(np.array([0, 1, 1, np.nan]))
+    assert as_network(code, np.array([np.nan, 7, 1])).tolist() == [[0, 0, 1], [0, 0, 0], [0, 1, 0]]
+
+
+def test_columns_that_never_change_have_no_inputs() -> None:
+    for cells, value in (([3.0, 3.0], 3.0), ([np.nan, np.nan], np.nan)):
+        code = fit_code(np.array(cells), is_category=False)
+        assert isinstance(code, FixedCode)
+        assert code.encode(np.array([1.0, 2.0])).shape == (2, 0)
+        np.testing.assert_array_equal(code.decode(np.zeros((2, 0))), [value] * 2)
+    assert number(np.array([3.0, np.nan])).size == 3  # constant or missing is something to learn
+
+
+@pytest.fixture
+def dataset() -> Dataset:
+    return mixed.dataset(200)
+
+
+def test_a_mixed_table_comes_back(dataset: Dataset) -> None:
+    encoding = fit_encoding(dataset, np.arange(200))
+    encoded = encoding.encode(dataset.train.x)
+    assert (encoded.dtype, encoded.shape[1:]) == (np.float32, encoding.layout.shape)
+    assert np.isfinite(encoded).all()
+    np.testing.assert_allclose(encoding.decode(encoded), dataset.train.x, rtol=1e-5, atol=1e-5)
+    given, _ = mixed.arrow_table(200)
+    back = encoding.items(encoding.decode(encoded))
+    assert back.schema == given.schema
+    assert back.column("id").to_pylist() == list(range(200, 400))
+    for name in ("price", "gain", "colour", "paid", "day"):
+        assert back.column(name).to_pylist() == given.column(name).to_pylist()
+
+
+def test_blocks_lie_one_after_the_other(dataset: Dataset) -> None:
+    layout = fit_encoding(dataset, np.arange(200)).layout
+    assert layout.kind == "table"
+    assert [block[0] for block in layout.details] == ["number", "number", "number", "category", "category", "number"]
+    assert [block[1] for block in layout.details] == np.cumsum([0, *(block[2] for block in layout.details)])[
+        :-1
+    ].tolist()
+    hash(layout)
+
+
+def test_json_keeps_every_bit(dataset: Dataset) -> None:
+    encoding = fit_encoding(dataset, np.arange(150))
+    again = from_json(json.loads(json.dumps(encoding.to_json(), allow_nan=False)))
+    np.testing.assert_array_equal(again.encode(dataset.train.x), encoding.encode(dataset.train.x))
+    assert again.layout == encoding.layout
+
+
+def test_held_out_rows_are_not_looked_at(dataset: Dataset) -> None:
+    before = fit_encoding(dataset, np.arange(150)).to_json()
+    dataset.train.x[150:] = 7
+    assert fit_encoding(dataset, np.arange(150)).to_json() == before
+
+
+def test_new_rows_with_unknown_categories_and_gaps_are_encoded(dataset: Dataset) -> None:
+    encoding = fit_encoding(dataset, np.arange(200))
+    given, _ = mixed.arrow_table(5, seed=9)
+    strange = given.set_column(4, "colour", [["mauve"] * 5]).set_column(5, "paid", [pa.nulls(5, pa.bool_())])
+    encoded = encoding.encode(rows_alike(strange, dataset.about))
+    assert np.isfinite(encoded).all()
+
+
+def test_damaged_json_and_wrong_shapes_are_refused(dataset: Dataset) -> None:
+    encoding = fit_encoding(dataset, np.arange(200))
+    good = encoding.to_json()
+    falling = {**good["codes"][1], "knots": good["codes"][1]["knots"][::-1]}
+    edges = {**good["codes"][4], "rare": [1], "edges": [0.0]}
+    for codes in ([], [good["codes"][0], falling, *good["codes"][2:]], [*good["codes"][:4], edges, *good["codes"][5:]]):
+        with pytest.raises(DataError, match="damaged or of a later version"):
+            from_json({**good, "codes": codes})
+    for wrong in (encoding.encode, encoding.decode):
+        with pytest.raises(DataError, match="must have shape"):
+            wrong(np.zeros((3, 2)))
+    with pytest.raises(DataError, match="must have shape"):
+        encoding.items(np.zeros((3, 2)))
+
+
+def test_tables_from_which_nothing_can_be_learned() -> None:
+    rows = read_rows(pa.table({"a": [1, 1, 2], "b": ["x", "x", "x"]}))
+    dataset = Dataset("t", Kind.TABLE, ("a", "b"), Examples(rows.x, np.array([0, 1, 1])), about=rows.schema)
+    with pytest.raises(DataError, match="no column differs between training rows"):
+        fit_encoding(dataset, np.arange(2))
+    with pytest.raises(DataError, match="at least one training row"):
+        fit_encoding(dataset, np.arange(0))
+    with pytest.raises(DataError, match="needs a schema"):
+        fit_encoding(Dataset("t", Kind.TABLE, ("a", "b"), dataset.train), np.arange(2))
