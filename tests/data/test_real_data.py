@@ -23,9 +23,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if given := os.environ.get("SYNTHSIEVE_TEST_DATA"):
         return Path(given)
     if not UNPACK.exists():
-        pytest.skip("no real data here: set SYNTHSIEVE_TEST_DATA to a folder with svhn and mnist in it")
+        pytest.skip("no real data here: set SYNTHSIEVE_TEST_DATA to a folder with svhn, mnist and adult in it")
     target = tmp_path_factory.mktemp("real")
-    subprocess.run([sys.executable, str(UNPACK), str(target), "svhn", "mnist"], check=True, capture_output=True)
+    subprocess.run(
+        [sys.executable, str(UNPACK), str(target), "svhn", "mnist", "adult"], check=True, capture_output=True
+    )
     return target
 
 
@@ -56,3 +58,17 @@ def test_mnist(folder: Path) -> None:
     assert dataset.train.x.shape == (60000, 1, 28, 28)
     assert dataset.test.x.shape == (10000, 1, 28, 28)
     assert np.bincount(dataset.test.y).tolist() == [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]
+
+
+def test_adult(folder: Path) -> None:
+    dataset = load("adult", data_dir=folder)
+    assert dataset.test is not None
+    assert (dataset.train.x.shape, dataset.test.x.shape) == ((32561, 14), (16281, 14))
+    assert np.bincount(dataset.train.y).tolist() == [24720, 7841]
+    assert np.bincount(dataset.test.y).tolist() == [12435, 3846]
+    missing = np.isnan(dataset.train.x).sum(axis=0)
+    assert {name: int(n) for name, n in zip(dataset.feature_names or (), missing, strict=True) if n} == {
+        "workclass": 1836,
+        "occupation": 1843,
+        "native-country": 583,
+    }

@@ -1,0 +1,185 @@
+"""How near synthetic rows of a table are to real ones, column by column and pair by pair.
+
+Rows are float64 (n, columns) as a data set stores them, NaN where a cell is missing; the schema says what they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from synthsieve.data.schema import Column, ColumnType, TableSchema
+from synthsieve.errors import DataError
+
+MOST_CATEGORIES = 50  # told apart in pairs, the most frequent of the real rows; the others count as one
+CATEGORICAL = (ColumnType.CATEGORY, ColumnType.BOOLEAN)
+
+
+@dataclass(frozen=True)
+class ColumnDistance:
+    """How far one column's synthetic cells are from the real ones.
+
+    Attributes:
+        name: of the column.
+        measure: `total variation` (categories, missing among them) or `Kolmogorov-Smirnov` (numbers and dates).
+        distance: 0 (alike) to 1 (nothing in common).
+        missing_real, missing_synthetic: share of missing cells.
+    """
+
+    name: str
+    measure: str
+    distance: float
+    missing_real: float
+    missing_synthetic: float
+
+
+@dataclass(frozen=True)
+class TableFidelity:
+    """Marginals and pairs of synthetic rows beside those of real ones.
+
+    Attributes:
+        columns: each column that is learned from.
+        marginal_distance: the mean of their distances.
+        association_real, association_synthetic: (columns, columns), how much two columns say of each other: Pearson's
+            correlation of two numbers, Cramer's V of two categories, the correlation ratio of one of each.
+        association_distance: mean absolute difference between the two over all pairs; 0 for a single column.
+        floor: the same for held-out real rows in place of the synthetic ones: no sample can be expected to be nearer.
+    """
+
+    columns: tuple[ColumnDistance, ...]
+    marginal_distance: float
+    association_real: tuple[tuple[float, ...], ...]
+    association_synthetic: tuple[tuple[float, ...], ...]
+    association_distance: float
+    floor: TableFidelity | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain numbers, lists and mappings, for JSON."""
+        return {
+            "columns": [vars(column) for column in self.columns],
+            "marginal_distance": self.marginal_distance,
+            "association_real": [list(row) for row in self.association_real],
+            "association_synthetic": [list(row) for row in self.association_synthetic],
+            "association_distance": self.association_distance,
+            "floor": None if self.floor is None else self.floor.as_dict(),
+        }
+
+
+def compare_tables(
+    real: np.ndarray, synthetic: np.ndarray, schema: TableSchema, *, held_out: np.ndarray | None = None
+) -> TableFidelity:
+    """Synthetic rows (m, columns) beside real ones (n, columns); with `held_out` real rows, the floor beside them."""
+    for name, rows in (("real", real), ("synthetic", synthetic), ("held_out", held_out)):
+        if rows is not None and (rows.ndim != 2 or rows.shape[1] != len(schema) or not len(rows)):
+            raise DataError(f"expected `{name}` rows of shape (n, {len(schema)}) with n at least 1, got {rows.shape}")
+    kept = [(i, column) for i, column in enumerate(schema.columns) if column.is_learned]
+    distances = tuple(_distance(column, real[:, i], synthetic[:, i]) for i, column in kept)
+    shared = [_merged(column, real[:, i], synthetic[:, i]) for i, column in kept]
+    kinds = [column.type in CATEGORICAL for _, column in kept]
+    associations = [_associations([pair[side] for pair in shared], kinds) for side in (0, 1)]
+    above = np.triu_indices(len(kept), 1)
+    apart = np.abs(associations[0] - associations[1])[above]
+    return TableFidelity(
+        columns=distances,
+        marginal_distance=float(np.mean([column.distance for column in distances])),
+        association_real=tuple(map(tuple, associations[0].tolist())),
+        association_synthetic=tuple(map(tuple, associations[1].tolist())),
+        association_distance=float(apart.mean()) if len(apart) else 0.0,
+        floor=None if held_out is None else compare_tables(real, held_out, schema),
+    )
+
+
+def total_variation(real: np.ndarray, synthetic: np.ndarray) -> float:
+    """Half the sum of the differences of frequencies; missing is a category too. Indices (n,), (m,), NaN = missing."""
+    size = int(np.nan_to_num(np.concatenate([real, synthetic])).max()) + 2
+    frequencies = [
+        np.bincount(np.where(np.isnan(cells), size - 1, cells).astype(np.int64), minlength=size) / len(cells)
+        for cells in (real, synthetic)
+    ]
+    return float(0.5 * np.abs(frequencies[0] - frequencies[1]).sum())
+
+
+def kolmogorov_smirnov(real: np.ndarray, synthetic: np.ndarray) -> float:
+    """The largest difference of the two distribution functions, over cells that are there; 1 where one has none."""
+    first, second = (np.sort(cells[~np.isnan(cells)]) for cells in (real, synthetic))
+    if not len(first) or not len(second):
+        return float(len(first) != len(second))
+    at = np.concatenate([first, second])
+    below = [np.searchsorted(cells, at, side="right") / len(cells) for cells in (first, second)]
+    return float(np.abs(below[0] - below[1]).max())
+
+
+def correlation(first: np.ndarray, second: np.ndarray) -> float:
+    """Pearson's r of two columns of numbers (n,); 0 where one of them never changes."""
+    a, b = first - first.mean(), second - second.mean()
+    size = np.sqrt((a**2).sum() * (b**2).sum())
+    return float((a * b).sum() / size) if size > 0 else 0.0
+
+
+def correlation_ratio(categories: np.ndarray, numbers: np.ndarray) -> float:
+    """Eta: the root of the share of a number's variance that lies between categories. int64 (n,), float64 (n,)."""
+    counts = np.bincount(categories)
+    means = np.bincount(categories, weights=numbers) / np.maximum(counts, 1)
+    total = ((numbers - numbers.mean()) ** 2).sum()
+    return float(np.sqrt((counts * (means - numbers.mean()) ** 2).sum() / total)) if total > 0 else 0.0
+
+
+def cramers_v(first: np.ndarray, second: np.ndarray) -> float:
+    """The root of chi^2 / (n (smaller number of categories - 1)). int64 (n,) each; 0 where one never changes."""
+    table = np.zeros((first.max() + 1, second.max() + 1))
+    np.add.at(table, (first, second), 1)
+    table = table[table.any(axis=1)][:, table.any(axis=0)]
+    if min(table.shape) < 2:
+        return 0.0
+    expected = table.sum(axis=1, keepdims=True) * table.sum(axis=0, keepdims=True) / table.sum()
+    chi_squared = ((table - expected) ** 2 / expected).sum()
+    return float(np.sqrt(chi_squared / (table.sum() * (min(table.shape) - 1))))
+
+
+def _distance(column: Column, real: np.ndarray, synthetic: np.ndarray) -> ColumnDistance:
+    measure: tuple[str, Callable[[np.ndarray, np.ndarray], float]]
+    measure = ("Kolmogorov-Smirnov", kolmogorov_smirnov)
+    if column.type in CATEGORICAL:
+        measure = ("total variation", total_variation)
+    gaps = [float(np.isnan(cells).mean()) for cells in (real, synthetic)]
+    return ColumnDistance(column.name, measure[0], measure[1](real, synthetic), *gaps)
+
+
+def _merged(column: Column, real: np.ndarray, synthetic: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The cells, with rare categories (by the real rows) counted as one."""
+    if column.type not in CATEGORICAL:
+        return real, synthetic
+    values, counts = np.unique(real[~np.isnan(real)], return_counts=True)
+    frequent = np.sort(values[np.argsort(-counts, kind="stable")[:MOST_CATEGORIES]])
+
+    def merge(cells: np.ndarray) -> np.ndarray:
+        index = np.searchsorted(frequent, cells)
+        known = frequent[index.clip(max=len(frequent) - 1)] == cells if len(frequent) else np.zeros(len(cells), bool)
+        return np.where(np.isnan(cells), np.nan, np.where(known, index, len(frequent)))
+
+    return merge(real), merge(synthetic)
+
+
+def _associations(columns: list[np.ndarray], is_category: list[bool]) -> np.ndarray:
+    """(k, k), symmetric, ones on the diagonal; each pair over the rows in which both cells are there."""
+    matrix = np.eye(len(columns))
+    for i, j in combinations(range(len(columns)), 2):
+        both = ~np.isnan(columns[i]) & ~np.isnan(columns[j])
+        if both.any():
+            pair = (columns[i][both], columns[j][both])
+            matrix[i, j] = matrix[j, i] = _association(*pair, is_category[i], is_category[j])
+    return matrix
+
+
+def _association(a: np.ndarray, b: np.ndarray, a_is_category: bool, b_is_category: bool) -> float:
+    if a_is_category and b_is_category:
+        return cramers_v(a.astype(np.int64), b.astype(np.int64))
+    if a_is_category:
+        return correlation_ratio(a.astype(np.int64), b)
+    if b_is_category:
+        return correlation_ratio(b.astype(np.int64), a)
+    return correlation(a, b)
