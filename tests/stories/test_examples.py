@@ -29,3 +29,11 @@ def test_sound(tmp_path):
     assert "20 labels, " in done.stdout
     assert "6 new sounds in " in done.stdout
     assert len(list((tmp_path / "out" / "samples").rglob("*.wav"))) == 6
+
+
+def test_table(tmp_path):
+    command = [sys.executable, EXAMPLES / "table.py", "--out", tmp_path / "shop", "--steps", "30"]
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=True)
+    assert "order_id: id" in done.stdout
+    assert "test accuracy" in done.stdout
+    assert "marginals 0." in done.stdout
