@@ -8,6 +8,7 @@ A stopped run goes on where it was: every training and every rival's answer is k
 seeds at a time, goes to RESULTS.md and RESULTS.json.
 
 OUT/NAME/plan.json                what is compared, with all settings
+OUT/NAME/columns.json             for tables: real columns beside synthetic ones, of the first seed
 OUT/NAME/seed-S/ARM/              a run; its right.npz says which validation and test examples it gets right
 OUT/NAME/seed-S/rivals/RIVAL.npz  the same of a rival, and how its grid was decided
 """
@@ -26,10 +27,11 @@ from pathlib import Path
 from typing import Any
 
 import rivals
+from modalities_columns import measure_columns
 from modalities_report import TWIN, Evidence, write_report
 
 from synthsieve.config import Objective, Settings, load_settings, settings_from
-from synthsieve.data.dataset import Dataset
+from synthsieve.data.dataset import Dataset, Kind
 from synthsieve.data.splits import Split, make_split
 from synthsieve.defaults import default_preset
 from synthsieve.experiments.arms import Arm, Cell
@@ -39,6 +41,7 @@ from synthsieve.files import write_json
 from synthsieve.learning.run_folder import Origin, RunFolder, versions
 from synthsieve.progress import for_stream
 
+PLAN, COLUMNS = "plan.json", "columns.json"
 LABELS = {"digits": 50, "mnist": 100, "adult": 200, "spoken-digits": 50, "sst2": 200}
 # In the order of a tie: the simpler first.
 OURS = {
@@ -123,7 +126,7 @@ class Comparison:
 
     def write_plan(self, dataset: Dataset, workers: int) -> None:
         write_json(
-            self.folder / "plan.json",
+            self.folder / PLAN,
             {
                 "name": dataset.name,
                 "kind": str(dataset.kind),
@@ -149,6 +152,10 @@ def compare(comparison: Comparison, dataset: Dataset, *, workers: int) -> None:
     answer_rivals(comparison, dataset, workers=workers)
     name = comparison.folder.name
     run_jobs(comparison.jobs(dataset), comparison.origin, workers=workers, progress=for_stream(name))
+    if dataset.kind == Kind.TABLE and not (comparison.folder / COLUMNS).is_file():
+        first = RunFolder.open(comparison.run("joint", comparison.seeds[0]))
+        temperature = comparison.settings.augmentation.temperature
+        write_json(comparison.folder / COLUMNS, measure_columns(first, dataset, temperature=temperature))
 
 
 def answer_rivals(comparison: Comparison, dataset: Dataset, *, workers: int) -> None:
@@ -173,7 +180,7 @@ def _answer_seed(comparison: Comparison, seed: int, dataset: Dataset | None = No
 
 def gather(folder: Path) -> Evidence | None:
     """What a folder of OUT holds, for the seeds that are whole; None where none is."""
-    plan = json.loads((folder / "plan.json").read_text(encoding="utf-8"))
+    plan = _read_json(folder / PLAN)
     comparison = Comparison.read_plan(folder, plan)
     seeds = tuple(seed for seed in comparison.seeds if comparison.is_whole(seed))
     if not seeds:
@@ -209,7 +216,12 @@ def gather(folder: Path) -> Evidence | None:
             **{name: plan[name] for name in ("kind", "settings", "twin", "versions", "machine")},
             "split_hashes": {str(seed): split.hash for seed, split in zip(seeds, splits, strict=True)},
         },
+        columns=_read_json(folder / COLUMNS) if (folder / COLUMNS).is_file() else None,
     )
+
+
+def _read_json(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8"))
 
 
 def seconds_of(run: Path) -> float:
@@ -219,7 +231,7 @@ def seconds_of(run: Path) -> float:
 
 def render(out: Path, results: Path) -> str:
     """The results of every data set under `out` that has a whole seed."""
-    found = [gather(path.parent) for path in sorted(out.glob("*/plan.json"))]
+    found = [gather(path.parent) for path in sorted(out.glob(f"*/{PLAN}"))]
     order = list(LABELS)
     evidence = sorted(
         (one for one in found if one is not None), key=lambda one: order.index(one.name) if one.name in order else 99

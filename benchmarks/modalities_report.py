@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from modalities_columns import columns_in_markdown
 
 from synthsieve.evaluation.proof import Proof, Verdict, prove
 from synthsieve.files import write_json, write_text
@@ -222,7 +223,7 @@ def _seconds_words(section: dict[str, Any], machine: Mapping[str, Any]) -> str:
 
 
 def _columns(columns: dict[str, Any] | None) -> list[str]:
-    return [] if columns is None else ["", *columns["markdown"]]
+    return [] if columns is None else ["", *columns_in_markdown(columns)]
 
 
 def _percent(share: float) -> str:

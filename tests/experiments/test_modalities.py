@@ -2,6 +2,7 @@
 
 import importlib
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -108,6 +109,17 @@ def test_the_sentence_says_by_how_much_ours_is_first(report):
     assert f"First on test: joint and {CHOSEN} with 90.0 % (our choice among them)." in words
     assert "has 90.0 %: +10.0 points against knn" in words
     assert words.endswith("better.")
+
+
+def test_a_table_has_its_columns_beside_held_out_ones(report, tmp_path):
+    column = {"name": "age", "measure": "Kolmogorov-Smirnov", "missing_real": 0.0, "missing_synthetic": 0.25}
+    means = {"marginal_distance": 0.2, "association_distance": 0.3}
+    floor = {"columns": [{**column, "distance": 0.01}], "marginal_distance": 0.01, "association_distance": 0.02}
+    columns = {"rows": 5000, "temperature": 1.0, "seed": 0, **means, "columns": [{**column, "distance": 0.2}]}
+    known = replace(evidence(report, ours=0.9, rival=0.8), columns={**columns, "floor": floor})
+    text = report.write_report(tmp_path / "page", [known], [])
+    assert "| age | Kolmogorov-Smirnov | 0.200 | 0.010 | 0.0 % | 25.0 % |" in text
+    assert "difference from the real ones is 0.300, for held-out rows 0.020." in text
 
 
 def test_the_page_has_a_row_for_every_arm(report, tmp_path):
