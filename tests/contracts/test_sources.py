@@ -106,12 +106,12 @@ CASES = {
         lambda f: str(made_up.write_parquet(f / "a.parquet")), ("0", "1", "2"), (2,), kind=Kind.TABLE, label="answer"
     ),
     "sound folder": Case(
-        lambda f: str(made_up_sounds.write_sound_folder(f / "tones")), ("high", "low"), (1, 24, 16), Kind.SOUND
+        lambda f: str(made_up_sounds.write_sound_folder(f / "tones")), ("high", "low"), (1, 24, 20), Kind.SOUND
     ),
     "listed sounds": Case(
         lambda f: str(made_up_sounds.write_listed(f / "tones", speakers=12)),
         ("high", "low"),
-        (1, 24, 16),
+        (1, 24, 20),
         Kind.SOUND,
         has_groups=True,
     ),

@@ -18,6 +18,7 @@ MOMENTUM = 0.9  # of the fast Griffin-Lim iteration (Perraudin 2013)
 SPREADINGS = 30  # multiplicative updates from bands to bins
 PEAK = 0.9  # of a waveform made from a spectrogram, which does not say how loud it was
 TINY = 1e-12
+MOST_STRETCH = 3  # a longer sound loses its ends first: frames too far apart would pass over what lies between them
 
 
 def mel_of_hertz(hertz: np.ndarray | float) -> np.ndarray:
@@ -57,12 +58,14 @@ def mel_filterbank(form: SoundFormat) -> np.ndarray:
 
 
 def log_mel(waveform: np.ndarray, form: SoundFormat) -> np.ndarray:
-    """The spectrogram of one waveform (samples,), its quiet ends cut off, centred: float32 (mels, frames).
+    """The spectrogram of one waveform (samples,), its quiet ends cut off: float32 (mels, frames).
 
-    10 log10(power / largest power), no lower than `floor`. Longer sounds lose both ends, shorter ones gain silence.
+    10 log10(power / largest power), no lower than `floor`. Frame t is centred at (t + 1/2) / frames of the sound.
     """
-    fitted = centred(trimmed(np.asarray(waveform, dtype=np.float64), form), form.samples)
-    power = mel_filterbank(form) @ _power(fitted[None], form)[0].T  # (mels, bins) (bins, frames)
+    sound = trimmed(np.asarray(waveform, dtype=np.float64), form)
+    if not form.stretch or len(sound) > MOST_STRETCH * form.samples:
+        sound = centred(sound, MOST_STRETCH * form.samples if form.stretch else form.samples)
+    power = mel_filterbank(form) @ _power(sound, form).T  # (mels, bins) (bins, frames)
     loudest = power.max()
     if loudest <= 0 or not np.isfinite(loudest):
         return np.full((form.mels, form.frames), form.floor, dtype=np.float32)
@@ -134,15 +137,18 @@ def _with_consistent_phase(magnitude: np.ndarray, form: SoundFormat, iterations:
     return _waveform(spectrum, form)
 
 
-def _power(waveforms: np.ndarray, form: SoundFormat) -> np.ndarray:
-    """(n, samples) -> (n, frames, bins)."""
-    spectrum = _spectrum(waveforms, form)
+def _power(sound: np.ndarray, form: SoundFormat) -> np.ndarray:
+    """|FFT|^2 under `frames` windows evenly spread over a sound of any length: (length,) -> (frames, bins)."""
+    centres = (np.arange(form.frames) + 0.5) * len(sound) / form.frames
+    padded = np.pad(sound, form.n_fft // 2)
+    windows = padded[np.floor(centres).astype(np.int64)[:, None] + np.arange(form.n_fft)]
+    spectrum = fft.rfft(windows * _window(form), axis=-1)
     power: np.ndarray = np.square(spectrum.real) + np.square(spectrum.imag)
     return power
 
 
 def _spectrum(waveforms: np.ndarray, form: SoundFormat) -> np.ndarray:
-    """The short-time Fourier transform: (n, samples) -> complex (n, frames, bins)."""
+    """The short-time Fourier transform at steps of `hop`: (n, samples) -> complex (n, frames, bins)."""
     edge = form.n_fft - form.hop
     padded = np.pad(waveforms, ((0, 0), (edge // 2, edge - edge // 2)))
     windows = np.lib.stride_tricks.sliding_window_view(padded, form.n_fft, axis=1)[:, :: form.hop]

@@ -20,7 +20,6 @@ from synthsieve.data.reasons import brief
 from synthsieve.data.sound_format import SoundFormat
 from synthsieve.data.sources import Request
 from synthsieve.data.spectrograms import format_of_files, from_files
-from synthsieve.data.wav import read_header
 from synthsieve.errors import DataError
 
 METADATA = "metadata.csv"
@@ -153,10 +152,9 @@ def _group_indices(listing: Listing) -> np.ndarray | None:
 
 
 def _notes(listing: Listing, form: SoundFormat) -> tuple[str, ...]:
-    longer = sum(read_header(path).seconds > form.seconds for path in listing.files)
-    notes = [f"sounds become {form.mels} x {form.frames} spectrograms of {form.seconds:.2f} s at {form.rate:,} Hz"]
-    if longer:
-        notes.append(f"{longer} longer sounds lose their quiet ends first, then what lies furthest from their middle")
+    notes = [
+        f"sounds become {form.mels} x {form.frames} spectrograms at {form.rate:,} Hz, stretched to {form.seconds:.2f} s"
+    ]
     if listing.passed_over:
         notes.append(f"{listing.passed_over} files that are not sounds were passed over")
     return tuple(notes)

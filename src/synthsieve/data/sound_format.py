@@ -27,17 +27,20 @@ class SoundFormat:
         floor: the quietest value, in decibels, below 0; silence is all floor.
         trim: a sound's quiet ends are cut off, as far as they lie so many decibels under its loudest part; None keeps
             them.
+        stretch: a sound fills all frames, however long it was, at its own pitch: slow and quick speakers then look
+            alike. Without it a longer sound loses both ends, and a shorter one gains silence.
     """
 
     rate: int = 8000
     n_fft: int = 512
-    hop: int = 200
+    hop: int = 136
     mels: int = 24
     frames: int = 24
     low: float = 100.0
     high: float = 3800.0
     floor: float = -50.0
-    trim: float | None = 40.0
+    trim: float | None = 30.0
+    stretch: bool = True
 
     def __post_init__(self) -> None:
         for name, most in (("rate", MOST_RATE), ("n_fft", MOST_FFT), ("hop", self.n_fft)):
@@ -100,6 +103,7 @@ class SoundFormat:
             high=float(value["high"]),
             floor=float(value["floor"]),
             trim=None if value["trim"] is None else float(value["trim"]),
+            stretch=bool(value["stretch"]),
         )
 
 

@@ -18,7 +18,6 @@ from synthsieve.progress import Progress, Silent
 
 HIGHEST_RATE = 16_000  # sounds that came faster are brought down to it: speech and most noises lie under 8 kHz
 FRAMES = (16, 128)  # the fewest and the most that a format made to measure has
-COVERED = 0.9  # of the sounds fit whole
 
 
 def from_files(paths: Sequence[Path], form: SoundFormat, progress: Progress | None = None) -> np.ndarray:
@@ -47,7 +46,7 @@ def from_waveforms(waveforms: Sequence[np.ndarray] | np.ndarray, rate: int, form
 
 
 def format_of_files(paths: Sequence[Path]) -> SoundFormat:
-    """A format made to measure, from headers alone: the commonest rate (16 kHz at most), as long as nine in ten."""
+    """A format made to measure, from headers alone: the commonest rate (16 kHz at most), the middle length."""
     heads = [read_header(path) for path in paths]
     return format_of_lengths([head.seconds for head in heads], [head.rate for head in heads])
 
@@ -58,7 +57,7 @@ def format_of_lengths(seconds: Sequence[float], rates: Sequence[int]) -> SoundFo
         raise DataError("a sound format needs at least one sound, but none came")
     values, counts = np.unique(np.asarray(rates), return_counts=True)
     plain = SoundFormat().at_rate(min(int(values[np.argmax(counts)]), HIGHEST_RATE))
-    wanted = float(np.quantile(np.asarray(seconds), COVERED)) * plain.rate / plain.hop
+    wanted = float(np.median(np.asarray(seconds))) * plain.rate / plain.hop
     frames = int(np.clip(4 * ceil(wanted / 4), *FRAMES))
     return SoundFormat(**{**plain.to_json(), "frames": frames, "high": min(8000.0, plain.rate / 2)})
 
