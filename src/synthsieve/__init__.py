@@ -15,6 +15,9 @@ _PUBLIC = {
     "Selection": "synthsieve.sieve",
     "CoresetSelector": "synthsieve.selector",
     "estimate_memory": "synthsieve.selection.memory",
+    "LatentEBMClassifier": "synthsieve.estimator",
+    "register_modality": "synthsieve.modality",
+    "register_source": "synthsieve.data.sources",
     "SynthsieveError": "synthsieve.errors",
 }
 

@@ -1,8 +1,16 @@
-"""What a data set gets when its user says nothing: a preset by its source, or by what one example is."""
+"""What a data set gets when its user says nothing: a preset by its source or by what one example is, and its sizes."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from synthsieve.config import Settings, load_settings
 from synthsieve.data.dataset import Dataset, Kind
+from synthsieve.errors import ConfigError
+from synthsieve.randomness import numpy_stream
 
 OF_SOURCE = {"digits": "digits-minutes", "mnist": "mnist-minutes", "svhn": "svhn-cpu"}
 OF_KIND = {
@@ -11,10 +19,64 @@ OF_KIND = {
     Kind.SOUND: "sound-minutes",
     Kind.TEXT: "text-minutes",
 }
+SMALL_SIDE = 12  # images up to this are for fully connected layers
+VARIANCE_KEPT = 0.95
+LATENT_RANGE = (4, 64)
+MEASURED_ROWS = 2000
 
 
 def default_preset(source: str, dataset: Dataset | None = None) -> str | None:
-    """The preset that belongs to a source by name, or to the kind of its data; None starts from the plain defaults."""
+    """The preset that belongs to a source by name, or to what its examples are; None means the plain defaults."""
     if source in OF_SOURCE or dataset is None:
         return OF_SOURCE.get(source)
+    if dataset.kind == Kind.IMAGE:
+        channels, height, width = dataset.shape
+        if max(height, width) <= SMALL_SIDE:
+            return "digits-minutes"
+        return "mnist-minutes" if channels == 1 else "svhn-cpu"
     return OF_KIND.get(Kind(dataset.kind)) if dataset.kind in set(Kind) else None
+
+
+def settings_in_memory(
+    dataset: Dataset,
+    *,
+    preset: str | None,
+    changes: Mapping[str, Any],
+    seed: int,
+    latent_dim: int | None,
+    max_iter: int | None,
+    validation_fraction: float | str,
+) -> Settings:
+    """Settings of a fit in memory: every label is used, none is kept for a test, and only the end is stored."""
+    asked: dict[str, dict[str, Any]] = {
+        "data": {"labels": None, "test_fraction": 0.0, "validation_fraction": validation_fraction},
+        "model": {},
+    }
+    if latent_dim is None and dataset.kind == Kind.VECTOR and preset is None:
+        latent_dim = latent_dim_for(dataset.train.x)
+    if latent_dim is not None:
+        asked["model"]["latent_dim"] = latent_dim
+    values: dict[str, Any] = {"seed": seed, **asked}
+    for name, value in changes.items():
+        if isinstance(value, Mapping):
+            values.setdefault(name, {}).update(value)
+        else:
+            section, _, field = name.partition(".")
+            values.setdefault(section, {})[field] = value
+    settings = load_settings(preset or default_preset("", dataset), base=values)
+    if max_iter is not None and max_iter < 1:
+        raise ConfigError(f"max_iter must be 1 or more, but {max_iter} came")
+    return settings.over(settings.learning.steps if max_iter is None else max_iter)
+
+
+def latent_dim_for(x: np.ndarray) -> int:
+    """As many latents as principal components hold 95 % of the variance of standardised vectors, within 4 to 64."""
+    rows = numpy_stream(0, "latent dimension").permutation(len(x))[:MEASURED_ROWS]
+    sample = x[np.sort(rows)].astype(np.float64)
+    deviation = sample.std(axis=0)
+    standard = (sample - sample.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
+    variances = np.linalg.svd(standard, compute_uv=False) ** 2
+    if not variances.sum() > 0:
+        return LATENT_RANGE[0]
+    needed = int(np.searchsorted(np.cumsum(variances) / variances.sum(), VARIANCE_KEPT)) + 1
+    return int(np.clip(needed, *LATENT_RANGE))

@@ -17,6 +17,10 @@ class DataError(SynthsieveError):
     """A source, a file or an array does not hold what it should."""
 
 
+class InputError(SynthsieveError, ValueError):
+    """What was handed to the estimator cannot be used; a ValueError too, as scikit-learn's users expect."""
+
+
 class DownloadError(DataError):
     """A file could not be fetched whole, or its checksum is wrong."""
 

@@ -84,7 +84,7 @@ def _write(path: Path, tensors: dict[str, Tensor], learner: Learner, notes: dict
         "shape": list(learner.model.shape),
         "num_classes": learner.model.num_classes,
         "data": learner.data,
-        "sha256": _digest(tensors),
+        "sha256": digest_of(tensors),
         "notes": notes,
     }
     with written_atomically(path) as partial:
@@ -104,7 +104,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
         ) from None
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise CheckpointError(f"{path} is no checkpoint of this program (expected {FORMAT!r} in its header): fit again")
-    if header.get("sha256") != _digest(tensors):
+    if header.get("sha256") != digest_of(tensors):
         raise CheckpointError(f"{path} is damaged: its numbers do not match their checksum; use another or fit again")
     return header, tensors
 
@@ -141,7 +141,8 @@ def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     return {name.removeprefix(start): value for name, value in tensors.items() if name.startswith(start)}
 
 
-def _digest(tensors: dict[str, Tensor]) -> str:
+def digest_of(tensors: dict[str, Tensor]) -> str:
+    """The SHA-256 of named numbers."""
     digest = hashlib.sha256()
     for name in sorted(tensors):
         digest.update(name.encode())

@@ -40,12 +40,14 @@ class FitResult:
         best_step: the step whose weights were kept as the best.
         validation_accuracy: the accuracy they had there; None without validation rows.
         seconds: wall time of this process's part.
+        stopped_because: in words: all steps were done, or what `stop` said.
     """
 
     steps: int
     best_step: int
     validation_accuracy: float | None
     seconds: float
+    stopped_because: str
 
 
 def fit(
@@ -55,11 +57,13 @@ def fit(
     judge: Judge | None = None,
     progress: Progress | None = None,
     on_row: Callable[[Row], None] | None = None,
+    stop: Callable[[], str | None] | None = None,
 ) -> FitResult:
     """Train to the last step, from the last checkpoint when there is one; a resumed run equals an unbroken one.
 
     `judge` names the classes of synthetic x for the figures of each choice; learning never sees its answers. `on_row`
-    is called with each new row of the history.
+    is called with each new row of the history. `stop` is asked after each step whether to end there, and why; what was
+    learned until then is evaluated and kept.
     """
     progress = progress or Silent()
     settings, total_steps = run.settings.learning, run.settings.total_steps
@@ -74,9 +78,9 @@ def fit(
         source.restore(notes["batches"])
         history.restore(notes["history"], learner.step)
         best = notes["best"]
-    started = time.monotonic()
+    started, reason = time.monotonic(), None
     with closing(progress):
-        while learner.step < total_steps:
+        while learner.step < total_steps and reason is None:
             if is_due(learner.step, run.settings):  # step 7
                 trial = Trials(learner, run, dataset) if len(run.split.validation) else None
                 drawing = _Within(progress, learner.step, total_steps)
@@ -87,7 +91,8 @@ def fit(
                 source.add(additions)
             take_step(learner, next(source))
             history.add(learner.terms)
-            at_end = learner.step in (settings.steps, total_steps)  # of a phase
+            reason = None if stop is None else stop()
+            at_end = reason is not None or learner.step in (settings.steps, total_steps)  # of a phase
             if learner.step % settings.evaluate_every == 0 or at_end:
                 scores = score_part(learner.averaged, run.encoding, dataset, run.split, "validation")
                 if scores is not None and not math.isfinite(scores.cross_entropy):
@@ -106,7 +111,13 @@ def fit(
                     remove_older(run.path, additions.step)
             progress.update(learner.step, total_steps, _message(learner, history))
     best = best or {"step": learner.step}
-    return FitResult(learner.step, int(best["step"]), best.get("validation_accuracy"), time.monotonic() - started)
+    return FitResult(
+        steps=learner.step,
+        best_step=int(best["step"]),
+        validation_accuracy=best.get("validation_accuracy"),
+        seconds=time.monotonic() - started,
+        stopped_because=reason or f"all {total_steps} steps were done",
+    )
 
 
 def _figures(scores: Scores | None) -> dict[str, float]:

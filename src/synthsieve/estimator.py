@@ -1,0 +1,428 @@
+"""The scikit-learn door: the generative classifier as an estimator, for whatever the user holds in memory."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import (
+    _check_feature_names,
+    _check_sample_weight,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
+
+from synthsieve.config import Settings
+from synthsieve.data.checks import check_dataset
+from synthsieve.data.dataset import UNLABELED, Dataset, Examples, Kind
+from synthsieve.data.in_memory import Held, as_array, guess_kind, is_frame, read_alike, read_held, rows_of
+from synthsieve.data.targets import is_known, read_targets
+from synthsieve.defaults import settings_in_memory
+from synthsieve.drawing import draw_samples
+from synthsieve.errors import ConfigError, DataError, InputError, SelectionError
+from synthsieve.evaluation import rowwise
+from synthsieve.learning import loop
+from synthsieve.learning.history import read as read_history
+from synthsieve.learning.run_folder import Origin, RunFolder
+from synthsieve.progress import for_stream
+from synthsieve.sampling.langevin import LangevinSettings
+
+if TYPE_CHECKING:
+    from synthsieve.estimator_proof import Augmentation
+
+IN_MEMORY = Origin("the data in memory")
+PACE_STEPS = 5  # steps whose pace decides how many fit into max_time
+SPARE = 0.9  # the share of max_time that steps are planned for; the rest is for reading, evaluating and writing
+
+
+class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, BaseEstimator):
+    """A generative classifier y -> z -> x that learns from few labels and many unlabelled examples.
+
+    Unlabelled examples are rows whose y is -1, None, NaN or an empty text, or those of `unlabeled_X`. Arrays (n,
+    features), sparse matrices and torch tensors are vectors; arrays (n, height, width) or (n, channels, height, width)
+    images; data frames, Arrow tables and rows of mixed cells tables; a list or series of str text; sounds are waveforms
+    or paths of wav files, with `modality="sound"`.
+
+    Args:
+        modality: "auto", or image, vector, table, sound, text, or the name of a registered modality.
+        preset: a preset's name or a TOML file; None chooses by the data.
+        settings: single settings on top, such as {"learning.smoothness_weight": 0.5}.
+        latent_dim: numbers in a latent; None chooses by the data.
+        max_iter: training steps; None takes the preset's.
+        max_time: seconds that `fit` may take; the number of steps, at most `max_iter`, is chosen to use them.
+        validation_fraction: of the labels, kept aside to choose the best weights; "auto" keeps a tenth of 200 labels or
+            more, and none of fewer: then the last weights are kept.
+        random_state: an int for the same result each time, a numpy RandomState, or None for fresh chance.
+        n_jobs: threads of one fit; small networks are quickest with one. None leaves torch's number alone.
+        verbose: tell progress on standard error.
+        schema: types of a table's columns that are guessed wrongly, such as {"zip": "category"}.
+        rate: samples a second, of waveforms.
+
+    Attributes:
+        classes_: the labels, sorted, in the type they came in.
+        history_: a dict of figures for every evaluation.
+        stopped_because_: why learning ended, in words.
+        n_iter_: steps done.
+        settings_: everything that decided the fit.
+        model_: the networks, with averaged weights.
+        encoding_: how examples become network input.
+        seed_: what `random_state` came to.
+    """
+
+    def __init__(
+        self,
+        *,
+        modality: str = "auto",
+        preset: str | None = None,
+        settings: Mapping[str, Any] | None = None,
+        latent_dim: int | None = None,
+        max_iter: int | None = None,
+        max_time: float | None = None,
+        validation_fraction: float | str = "auto",
+        random_state: Any = None,
+        n_jobs: int | None = 1,
+        verbose: bool = False,
+        schema: Mapping[str, str] | None = None,
+        rate: int | None = None,
+    ) -> None:
+        self.modality = modality
+        self.preset = preset
+        self.settings = settings
+        self.latent_dim = latent_dim
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.validation_fraction = validation_fraction
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.schema = schema
+        self.rate = rate
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        unlabeled_X: Any = None,
+        sample_weight: Any = None,
+        features: Any = None,
+        groups: Any = None,
+    ) -> LatentEBMClassifier:
+        """Learn.
+
+        Args:
+            X: the examples; with `features`, the raw items they stand for.
+            y: (n,) labels, with -1, None, NaN or "" for unlabelled.
+            unlabeled_X: more examples, without labels.
+            sample_weight: (n,), how much each label counts; rows of weight 0 are left out.
+            features: (n, d) embeddings of the items X, which are learned from in their stead; `predict` then takes
+                embeddings, and samples come as the nearest of the items.
+            groups: (n,) anything that names a group; rows of one group stay on one side of the validation split.
+        """
+        started = time.monotonic()
+        with as_input_errors():
+            dataset = self._read(X, y, unlabeled_X, sample_weight, features, groups)
+            self.seed_ = _seed_of(self.random_state)
+            self._learn(dataset, self._settings_for(dataset), started)
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The most probable label of each example: (n,), in the type of the labels of `fit`."""
+        probabilities = self.predict_proba(X)
+        labels: np.ndarray = self.classes_[probabilities.argmax(axis=1)]
+        return labels
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """p(y given x): float64 (n, classes), in the order of `classes_`."""
+        x = self._more(X)
+        with self.threads():
+            return rowwise.probabilities(self.model_, self.encoding_, x, seed=self.seed_)
+
+    def transform(self, X: Any) -> np.ndarray:
+        """The latent of each example, the mean of q(z given x): float64 (n, latent_dim)."""
+        x = self._more(X)
+        with self.threads():
+            return rowwise.latents(self.model_, self.encoding_, x)
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """The ELBO of each example in nats, up to one constant for all of them (log Z): float64 (n,)."""
+        x = self._more(X)
+        with self.threads():
+            return rowwise.elbo_of(self.model_, self.encoding_, x, seed=self.seed_)
+
+    def sample(
+        self, n_per_class: int = 1, *, temperature: float | None = None, random_state: int = 0
+    ) -> tuple[Any, np.ndarray]:
+        """New labelled examples: X in the form that `fit` was given, and y (n_per_class x classes,), class by class.
+
+        Args:
+            n_per_class: of each class.
+            temperature: of the chains; below 1 surer and less varied. None takes that of the settings.
+            random_state: other samples for other numbers.
+        """
+        check_is_fitted(self)
+        if n_per_class < 1:
+            raise InputError(f"n_per_class must be 1 or more, but {n_per_class} came")
+        sampling = self.settings_.sampling
+        heat = sampling.temperature if temperature is None else temperature
+        chains = LangevinSettings(sampling.num_steps, sampling.step_size, heat)
+        with self.threads():
+            drawn = draw_samples(self.model_, self.encoding_, per_class=n_per_class, chains=chains, seed=random_state)
+        return self.as_given(drawn.x), self.classes_[drawn.y]
+
+    def augment(self, *, X_test: Any = None, y_test: Any = None, cv: int = 3, **augmentation: Any) -> Augmentation:
+        """Draw a pool, sieve it, learn on with it, and prove on held-out labels whether that helped.
+
+        Args:
+            X_test, y_test: labelled examples that `fit` never saw, to prove it on. Without them the proof is by
+                cross-fitting: `cv` times a part of the labels is hidden, all is learned anew, and that part judges.
+            cv: how many parts.
+            augmentation: settings of that section, such as pool_size=5000, coreset_fraction=0.1, entropy_ceiling=1e-3.
+        """
+        from synthsieve.estimator_proof import augment
+
+        check_is_fitted(self)
+        if getattr(self, "_dataset", None) is None:
+            raise InputError("augment needs the data of fit, which a loaded or copied estimator has not: fit again")
+        with as_input_errors(), self.threads():
+            return augment(self, X_test, y_test, cv=cv, asked=augmentation)
+
+    def as_given(self, x: np.ndarray) -> Any:
+        """Examples as stored -> in the form that `fit` was given; the nearest items, where it was given items."""
+        if self.items_ is not None:
+            return self.items_[_nearest(x, np.asarray(self.features_))]
+        items = self.encoding_.items(x)
+        return items.to_pandas() if self.held_.frame else items
+
+    def save(self, path: str | Path) -> Path:
+        """Write the fitted estimator to one file: weights as safetensors, all else as JSON in its header."""
+        from synthsieve.estimator_file import save
+
+        check_is_fitted(self)
+        return save(self, Path(path))
+
+    @classmethod
+    def load(cls, path: str | Path) -> LatentEBMClassifier:
+        """The estimator that `save` wrote. Nothing in the file can run code."""
+        from synthsieve.estimator_file import load
+
+        return load(cls, Path(path))
+
+    @contextmanager
+    def threads(self) -> Iterator[None]:
+        """Let torch use `n_jobs` threads, and afterwards as many as before."""
+        before = torch.get_num_threads()
+        if self.n_jobs is not None:
+            torch.set_num_threads(max(1, self.n_jobs))
+        try:
+            yield
+        finally:
+            torch.set_num_threads(before)
+
+    def read_more(self, X: Any) -> np.ndarray:
+        """Examples like those of `fit`, as stored."""
+        return read_alike(self._checked(X, reset=False), self.held_, rate=self.rate)
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.settings_.model.latent_dim
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the data and the folder of `fit`: a copy predicts and draws, and does not carry them along."""
+        state: dict[str, Any] = super().__getstate__()
+        return {name: value for name, value in state.items() if name not in ("_dataset", "_workspace", "_run")}
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.three_d_array = True
+        tags.input_tags.string = True
+        tags.input_tags.allow_nan = self.modality == Kind.TABLE
+        return tags
+
+    def _more(self, X: Any) -> np.ndarray:
+        check_is_fitted(self)
+        with as_input_errors():
+            return self.read_more(X)
+
+    def _read(self, X: Any, y: Any, unlabeled_X: Any, sample_weight: Any, features: Any, groups: Any) -> Dataset:
+        """What `fit` was given, as a data set; attributes that describe it are set."""
+        if y is None:
+            raise InputError("requires y to be passed, but the target y is None: give -1 where a label is not known")
+        learned_from = self._checked(X if features is None else features, reset=True)
+        count = rows_of(learned_from)
+        labels = self._labels(y, count)
+        held = read_held(learned_from, modality=self.modality, schema=self.schema, rate=self.rate)
+        self._keep_items(None if features is None else X, held.x)
+        self.held_ = Held(held.x[:0], held.kind, held.about, held.value_range, held.frame)
+        parts: dict[str, Any] = {
+            "x": held.x,
+            "y": labels,
+            "groups": None if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1],
+            "weights": None if sample_weight is None else self._weights(sample_weight, count),
+        }
+        if parts["weights"] is not None:
+            used = parts["weights"] > 0
+            parts = {name: None if part is None else part[used] for name, part in parts.items()}
+            parts["weights"] = parts["weights"] / parts["weights"].mean()
+        if unlabeled_X is not None:
+            parts = _with_unlabeled(parts, self.read_more(unlabeled_X))
+        names = tuple(str(label) for label in self.classes_)
+        dataset = Dataset(IN_MEMORY.source, held.kind, names, Examples(**parts), about=held.about)
+        check_dataset(dataset)
+        return dataset
+
+    def _checked(self, X: Any, *, reset: bool) -> Any:
+        """X, once scikit-learn finds nothing wrong with it: finite numbers, known column names, as many columns."""
+        if reset:
+            kind: str = guess_kind(X) if self.modality == "auto" else self.modality
+        else:
+            kind = self.held_.kind
+        if kind == Kind.VECTOR:
+            dense = as_array(X) if hasattr(X, "detach") else X
+            return validate_data(self, dense, reset=reset, accept_sparse=True, dtype=[np.float64, np.float32])
+        if is_frame(X):
+            _check_feature_names(self, X, reset=reset)
+        if rows_of(X) == 0:
+            raise InputError(f"at least one example is needed, but X has 0 sample(s) (shape={np.shape(X)})")
+        if reset:
+            self.n_features_in_ = int(np.prod(np.shape(X)[1:])) if hasattr(X, "shape") else 1
+        return X
+
+    def _labels(self, y: Any, count: int) -> np.ndarray:
+        """Class indices of y (n,), -1 for unlabelled; `classes_` is set."""
+        raw = column_or_1d(np.asarray(y), warn=True)
+        if len(raw) != count:
+            raise InputError(f"X and y must have as many rows, but inconsistent numbers came: {count} and {len(raw)}")
+        known = raw[is_known(raw)]
+        if known.dtype.kind == "f" and np.isinf(known).any():
+            raise InputError("Input y contains infinity: give a label, or NaN where it is not known")
+        if known.dtype.kind != "O":
+            check_classification_targets(known)
+        targets = read_targets(raw)
+        if len(targets.classes) < 2:
+            raise InputError(
+                f"labels of at least two classes are needed, but only {targets.classes.tolist()} came: one class cannot"
+                " be told from another"
+            )
+        self.classes_ = targets.classes
+        return targets.y
+
+    def _weights(self, sample_weight: Any, count: int) -> np.ndarray:
+        weights: np.ndarray = _check_sample_weight(
+            sample_weight, np.empty((count, 1)), dtype=np.float64, ensure_non_negative=True
+        )
+        return weights
+
+    def _keep_items(self, items: Any, x: np.ndarray) -> None:
+        self.items_ = None if items is None else np.asarray(items)
+        self.features_ = None if items is None else x
+        if self.items_ is not None and len(self.items_) != len(x):
+            raise InputError(f"features must have a row for each item, but {len(x)} rows came for {len(self.items_)}")
+
+    def _settings_for(self, dataset: Dataset) -> Settings:
+        labeled = int((dataset.train.y != UNLABELED).sum())
+        fraction = self.validation_fraction
+        if fraction == "auto":
+            fraction = 0.1 if labeled >= 200 else 0.0
+        return settings_in_memory(
+            dataset,
+            preset=self.preset,
+            changes=dict(self.settings or {}),
+            seed=self.seed_,
+            latent_dim=self.latent_dim,
+            max_iter=self.max_iter,
+            validation_fraction=fraction,
+        )
+
+    def _learn(self, dataset: Dataset, settings: Settings, started: float) -> None:
+        """The first phase, in a folder of its own that goes with the estimator."""
+        if self.max_time is not None and not self.max_time > 0:
+            raise InputError(f"max_time must be above 0 seconds, but {self.max_time} came")
+        workspace = tempfile.TemporaryDirectory(prefix="synthsieve-")
+        out = Path(workspace.name) / "first-phase"
+        with self.threads():
+            first = settings.first_phase()
+            if self.max_time is not None:
+                first = _paced(dataset, first, started, self.max_time, Path(workspace.name) / "pace")
+            run = RunFolder.create(out, IN_MEMORY, first, dataset)
+            progress = for_stream("fit", quiet=not self.verbose)
+            stop = None if self.max_time is None else _clock(started, self.max_time)
+            result = loop.fit(run, dataset, progress=progress, stop=stop)
+        self.settings_ = settings.model_copy(update={"learning": run.settings.learning})
+        self.encoding_, self.model_ = run.encoding, run.model()
+        self.history_ = read_history(out / "history.jsonl")
+        self.n_iter_, self.stopped_because_ = result.steps, result.stopped_because
+        self._workspace, self._run, self._dataset = workspace, run, dataset
+
+
+@contextmanager
+def as_input_errors() -> Iterator[None]:
+    """Errors of ours that the user's input caused, as ValueErrors too."""
+    try:
+        yield
+    except (DataError, ConfigError, SelectionError) as error:
+        raise InputError(str(error)) from None
+
+
+def _seed_of(random_state: Any) -> int:
+    """An int as it is; a draw of a numpy generator; fresh chance for None."""
+    if random_state is None:
+        return int(np.random.default_rng().integers(2**31))
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31 - 1))
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**31))
+    return int(random_state)
+
+
+def _with_unlabeled(parts: dict[str, Any], more: np.ndarray) -> dict[str, Any]:
+    """The same with rows `more` behind, without labels, each a group of its own."""
+    y, groups, weights = parts["y"], parts["groups"], parts["weights"]
+    return {
+        "x": np.concatenate([parts["x"], more]),
+        "y": np.concatenate([y, np.full(len(more), UNLABELED)]),
+        "groups": None if groups is None else np.concatenate([groups, groups.max() + 1 + np.arange(len(more))]),
+        "weights": None if weights is None else np.concatenate([weights, np.ones(len(more))]),
+    }
+
+
+def _paced(dataset: Dataset, settings: Settings, started: float, max_time: float, scratch: Path) -> Settings:
+    """The settings with as many steps as fit into what is left of `max_time`, by the pace of the first few."""
+    from synthsieve.learning.batch_source import BatchSource
+    from synthsieve.learning.step import take_step
+
+    run = RunFolder.create(scratch, IN_MEMORY, settings, dataset)
+    learner, source = run.new_learner(), BatchSource(run, dataset)
+    take_step(learner, next(source))  # the first is slow: memory is taken, kernels are chosen
+    begun = time.monotonic()
+    for _ in range(PACE_STEPS):
+        take_step(learner, next(source))
+    pace = (time.monotonic() - begun) / PACE_STEPS
+    left = SPARE * (max_time - (time.monotonic() - started))
+    return settings.over(max(1, min(settings.learning.steps, int(left / pace))))
+
+
+def _clock(started: float, max_time: float) -> Callable[[], str | None]:
+    def stop() -> str | None:
+        spent = time.monotonic() - started
+        return f"max_time of {max_time:g} s was reached" if spent >= max_time else None
+
+    return stop
+
+
+def _nearest(x: np.ndarray, among: np.ndarray) -> np.ndarray:
+    """The row of `among` nearest to each x: int64 (n,)."""
+    from sklearn.neighbors import NearestNeighbors
+
+    rows: np.ndarray = NearestNeighbors(n_neighbors=1).fit(among).kneighbors(x, return_distance=False)[:, 0]
+    return rows

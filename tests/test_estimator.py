@@ -1,0 +1,330 @@
+"""The scikit-learn door: its contract, what it accepts, what it learns, what it refuses."""
+
+import io
+import json
+import time
+from contextlib import redirect_stderr
+
+import joblib
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+import torch
+from safetensors import safe_open
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from synthsieve import LatentEBMClassifier
+from synthsieve.data.targets import read_targets
+from synthsieve.errors import CheckpointError, InputError, SynthsieveError
+
+SMALL = {
+    "model.encoder_width": 32,
+    "model.generator_width": 32,
+    "model.energy_width": 32,
+    "sampling.training_steps": 5,
+    "sampling.num_steps": 10,
+    "augmentation.steps": 10,
+    "augmentation.pool_size": 100,
+}
+EQUIVALENT = "steps see random mini-batches: a weight of two is a row twice in expectation, not to the last bit"
+EXPECTED_FAILURES = {
+    "check_classifiers_classes": "it uses -1 as a class, and -1 means unlabelled here, as in sklearn.semi_supervised",
+    "check_classifier_data_not_an_array": "a data frame is a table, a likelihood a column; an array is vectors",
+    "check_sample_weight_equivalence_on_dense_data": EQUIVALENT,
+    "check_sample_weight_equivalence_on_sparse_data": EQUIVALENT,
+}
+
+
+def small(**arguments):
+    return LatentEBMClassifier(**{"max_iter": 40, "random_state": 0, "settings": SMALL, **arguments})
+
+
+@parametrize_with_checks([small()], expected_failed_checks=lambda _: EXPECTED_FAILURES)
+def test_scikit_learn_s_own_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def clouds():
+    generator = np.random.default_rng(0)
+    y = np.arange(120) % 3
+    return generator.normal(0, 1, (120, 4)) + 4 * np.eye(3, 4)[y], y
+
+
+@pytest.fixture(scope="module")
+def fitted(clouds):
+    x, y = clouds
+    return small(max_iter=150).fit(x, np.where(np.arange(120) < 60, y, -1))
+
+
+def test_few_labels_and_many_rows_without_are_enough(fitted, clouds):
+    x, y = clouds
+    assert fitted.score(x[60:], y[60:]) > 0.85
+    assert fitted.classes_.tolist() == [0, 1, 2]
+    assert fitted.n_iter_ == 150
+    assert fitted.stopped_because_ == "all 150 steps were done"
+    assert fitted.history_[-1]["step"] == 150
+    assert {"elbo", "contrast", "cross_entropy"} <= set(fitted.history_[-1])
+
+
+def test_unlabelled_rows_may_come_apart(clouds):
+    x, y = clouds
+    within = small().fit(x, np.where(np.arange(120) < 30, y, -1))
+    apart = small().fit(x[:30], y[:30], unlabeled_X=x[30:])
+    assert np.array_equal(within.predict_proba(x), apart.predict_proba(x))
+
+
+@pytest.mark.parametrize(
+    ("labels", "hidden"),
+    [
+        (np.array(["ant", "bee", "cat"]), ""),
+        (np.array(["ant", "bee", "cat"], dtype=object), None),
+        (np.array(["ant", "bee", "cat"], dtype=object), float("nan")),
+        (np.array([3, 5, 9]), -1),
+        (np.array([3.0, 5.0, 9.0]), np.nan),
+        (np.array([3, 5, 9], dtype=object), pd.NA),
+    ],
+)
+def test_any_labels_and_any_word_for_unlabelled(clouds, fitted, labels, hidden):
+    x, y = clouds
+    given = labels[y].copy()
+    given[60:] = hidden
+    estimator = small(max_iter=150).fit(x, given)
+    assert estimator.classes_.tolist() == labels.tolist()
+    assert np.array_equal(estimator.predict_proba(x), fitted.predict_proba(x))
+    assert set(estimator.predict(x)) <= set(labels.tolist())
+
+
+def test_text_beside_numbers_stays_what_it_is():
+    targets = read_targets(np.array([True, None, False], dtype=object))
+    assert targets.classes.tolist() == [False, True]
+    assert targets.y.tolist() == [1, -1, 0]
+
+
+def as_frame(x):
+    return pd.DataFrame(x, columns=list("abcd"))
+
+
+def test_numbers_in_any_container_are_the_same_vectors(fitted, clouds):
+    x, _ = clouds
+    expected = fitted.predict_proba(x)
+    for given in (x.tolist(), sparse.csr_matrix(x), sparse.csr_array(x), torch.from_numpy(x), np.asfortranarray(x)):
+        assert np.array_equal(fitted.predict_proba(given), expected)
+
+
+@pytest.mark.parametrize("make", [as_frame, lambda x: pa.Table.from_pandas(as_frame(x))], ids=["pandas", "arrow"])
+def test_a_table_of_numbers_goes_in_and_comes_out_as_one(clouds, make):
+    x, y = clouds
+    estimator = small().fit(make(x), y)
+    assert estimator.score(make(x), y) > 0.8
+    drawn, labels = estimator.sample(4)
+    assert type(drawn) is type(make(x))
+    assert (list(drawn.columns) if make is as_frame else drawn.column_names) == list("abcd")
+    assert labels.tolist() == [0] * 4 + [1] * 4 + [2] * 4
+
+
+def test_a_row_s_answer_does_not_depend_on_its_neighbours(fitted, clouds):
+    x, _ = clouds
+    for method in ("predict_proba", "transform", "score_samples"):
+        answer = getattr(fitted, method)
+        assert np.array_equal(answer(x)[[7]], answer(x[[7]]))
+
+
+def test_the_elbo_is_higher_where_the_data_are(fitted, clouds):
+    x, _ = clouds
+    assert fitted.score_samples(x).mean() > fitted.score_samples(x + 30).mean() + 10
+
+
+def test_the_same_random_state_gives_the_same_bytes_and_none_gives_others(clouds):
+    x, y = clouds
+    first, second = (small().fit(x, y) for _ in range(2))
+    assert np.array_equal(first.predict_proba(x), second.predict_proba(x))
+    assert np.array_equal(first.sample(3)[0], second.sample(3)[0])
+    assert not np.array_equal(first.sample(3)[0], first.sample(3, random_state=1)[0])
+    state = np.random.RandomState(0)
+    assert (
+        small(random_state=state, max_iter=2).fit(x, y).seed_ != small(random_state=state, max_iter=2).fit(x, y).seed_
+    )
+    assert small(random_state=None, max_iter=2).fit(x, y).seed_ != small(random_state=None, max_iter=2).fit(x, y).seed_
+
+
+def test_weights_count_and_a_weight_of_nothing_leaves_a_row_out(clouds):
+    x, y = clouds
+    wrong = np.where(np.arange(120) < 60, (y + 1) % 3, y)
+    weights = np.where(np.arange(120) < 60, 0.0, 2.0)
+    without = small().fit(x[60:], y[60:], sample_weight=weights[60:])
+    assert np.array_equal(small().fit(x, wrong, sample_weight=weights).predict_proba(x), without.predict_proba(x))
+    mixed = small(max_iter=80).fit(x, wrong, sample_weight=np.where(np.arange(120) < 60, 0.02, 1.0))
+    assert mixed.score(x, y) > 0.8
+
+
+def test_settings_are_chosen_by_the_data_unless_told(clouds):
+    x, y = clouds
+    assert small(max_iter=1).fit(x, y).settings_.model.latent_dim == 4
+    wide = np.random.default_rng(0).normal(0, 1, (120, 200))
+    assert small(max_iter=1).fit(wide, y).settings_.model.latent_dim == 64
+    told = small(max_iter=1, latent_dim=7, settings={"model": {"energy_width": 16}}).fit(x, y)
+    assert (told.settings_.model.latent_dim, told.settings_.model.energy_width) == (7, 16)
+    image = small(max_iter=1).fit(np.random.default_rng(0).random((120, 8, 8)), y)
+    assert (image.held_.kind, image.encoding_.layout.shape) == ("image", (1, 8, 8))
+
+
+def test_validation_rows_choose_the_weights_where_there_are_labels_enough(clouds):
+    x, y = clouds
+    assert "validation_accuracy" not in small().fit(x, y).history_[0]
+    kept = small(validation_fraction=0.2).fit(x, y)
+    assert all("validation_accuracy" in row for row in kept.history_)
+
+
+def test_max_time_is_kept_within_a_tenth_whatever_max_iter_says(clouds):
+    x, y = clouds
+    started = time.monotonic()
+    estimator = small(max_iter=1_000_000, max_time=3.0).fit(x, y)
+    assert time.monotonic() - started < 3.3
+    assert estimator.n_iter_ > 5
+    assert small(max_iter=3, max_time=60.0).fit(x, y).n_iter_ == 3
+
+
+def test_it_works_in_a_pipeline_a_grid_search_and_through_joblib(clouds, tmp_path):
+    x, y = clouds
+    pipeline = make_pipeline(StandardScaler(), small(max_iter=20))
+    assert pipeline.fit(x, y).score(x, y) > 0.5
+    grid = {"latentebmclassifier__latent_dim": [3, 4]}
+    search = GridSearchCV(pipeline, grid, cv=2, n_jobs=2, error_score="raise", refit=True).fit(x[:60], y[:60])
+    assert search.best_params_["latentebmclassifier__latent_dim"] in (3, 4)
+    joblib.dump(search.best_estimator_, tmp_path / "a.joblib")
+    again = joblib.load(tmp_path / "a.joblib")
+    assert np.array_equal(again.predict_proba(x), search.predict_proba(x))
+    assert clone(small(latent_dim=9)).get_params() == small(latent_dim=9).get_params()
+
+
+def test_saved_and_loaded_it_says_and_draws_the_same(fitted, clouds, tmp_path):
+    x, _ = clouds
+    path = fitted.save(tmp_path / "a.safetensors")
+    again = LatentEBMClassifier.load(path)
+    for method in ("predict", "predict_proba", "transform", "score_samples"):
+        assert np.array_equal(getattr(again, method)(x), getattr(fitted, method)(x))
+    assert np.array_equal(again.sample(5)[0], fitted.sample(5)[0])
+    assert again.get_params() == fitted.get_params()
+    assert (again.history_, again.stopped_because_) == (fitted.history_, fitted.stopped_because_)
+    assert again.classes_.dtype == fitted.classes_.dtype
+    with pytest.raises(InputError, match="augment needs the data of fit"):
+        again.augment()
+
+
+def test_damaged_files_are_refused_in_one_sentence(fitted, tmp_path):
+    path = fitted.save(tmp_path / "a.safetensors")
+    whole = path.read_bytes()
+    with safe_open(path, framework="pt") as file:
+        assert json.loads(file.metadata()["synthsieve"])["versions"]["torch"]
+    for spoiled in (b"", whole[:1000], whole[:-4] + b"\0\1\2\3", whole.replace(b'\\"settings\\"', b'\\"sattings\\"')):
+        path.write_bytes(spoiled)
+        with pytest.raises(CheckpointError):
+            LatentEBMClassifier.load(path)
+    with pytest.raises(CheckpointError, match="no estimator at"):
+        LatentEBMClassifier.load(tmp_path / "none")
+
+
+def test_augment_gives_a_pool_and_its_proof_on_labels_held_out(fitted, clouds):
+    x, y = clouds
+    done = fitted.augment(X_test=x[60:], y_test=y[60:], coreset_fraction=0.3)
+    assert [arm.name.split(",")[0] for arm in done.proof.arms] == [
+        "real only",
+        "entropy + CRAIG",
+        "entropy + CRAIG + PL",
+    ]
+    assert done.proof.num_items == (60,)
+    assert len(done.X) == len(done.y) == len(done.sample_weight) == len(done.pool.selected) > 0
+    assert len(done.pool) == 99
+    assert done.sample_weight.mean() == pytest.approx(1)
+    assert set(done.y.tolist()) <= {0, 1, 2}
+    assert done.helped == (done.proof.comparisons[0].interval[0] > 0)
+    assert done.classifier.predict(x).shape == (120,)
+    assert "synthetic examples kept of 99 drawn" in str(done)
+
+
+def test_without_a_test_set_the_proof_is_by_cross_fitting(clouds):
+    x, y = clouds
+    done = small(max_iter=10).fit(x, np.where(np.arange(120) < 31, y, -1)).augment(cv=2)
+    assert sum(done.proof.num_items) == 31
+    lonely = small(max_iter=2).fit(x[:4], y[:4])
+    with pytest.raises(InputError, match="two labels of every class"):
+        lonely.augment()
+
+
+def test_embeddings_are_learned_from_and_their_items_come_back(clouds, tmp_path):
+    x, y = clouds
+    items = np.array([f"item {i} of {label}" for i, label in enumerate(y)])
+    estimator = small().fit(items, y, features=x)
+    drawn, labels = estimator.sample(5)
+    assert set(drawn) <= set(items)
+    assert labels.tolist() == [0] * 5 + [1] * 5 + [2] * 5
+    assert estimator.as_given(x[:7].astype(np.float32)).tolist() == items[:7].tolist()
+    again = LatentEBMClassifier.load(estimator.save(tmp_path / "a"))
+    assert again.sample(5)[0].tolist() == drawn.tolist()
+    assert estimator.predict(x).shape == (120,)
+    with pytest.raises(InputError, match="a row for each item"):
+        small().fit(items[:-1], y, features=x)
+
+
+def test_groups_stay_on_one_side(clouds):
+    x, y = clouds
+    groups = np.repeat(np.arange(12), 10)
+    estimator = small(max_iter=2, validation_fraction=0.25).fit(x, y, groups=groups)
+    split = estimator._run.split
+    assert not set(groups[split.validation]) & set(groups[split.labeled])
+
+
+def test_verbose_tells_and_silence_is_the_default(clouds):
+    x, y = clouds
+    said = io.StringIO()
+    with redirect_stderr(said):
+        small(max_iter=3).fit(x, y)
+    assert said.getvalue() == ""
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"y": lambda x, y: np.full(120, -1)}, "at least two classes"),
+        ({"y": lambda x, y: y[:-1]}, "as many rows"),
+        ({"y": lambda x, y: None}, "requires y"),
+        ({"x": lambda x, y: np.where(x > 3, np.nan, x)}, "contains NaN"),
+        ({"x": lambda x, y: x[:0]}, "0 sample"),
+        ({"max_time": 0}, "max_time must be above 0"),
+        ({"settings": {"learning.stepz": 3}}, "did you mean"),
+        ({"settings": {"learning.steps": "many"}}, "learning.steps"),
+        ({"preset": "svhn-cpi"}, "svhn-cpu"),
+        ({"modality": "smell"}, "smell"),
+        ({"modality": "image"}, "vector"),
+        ({"sample_weight": np.zeros(120)}, "at least one non-zero"),
+        ({"unlabeled_X": np.zeros((3, 5))}, "5 features"),
+    ],
+)
+def test_bad_input_is_one_clear_sentence(clouds, change, words):
+    x, y = clouds
+    x, y = change.pop("x", lambda x, y: x)(x, y), change.pop("y", lambda x, y: y)(x, y)
+    given = {name: change.pop(name) for name in ("sample_weight", "unlabeled_X") if name in change}
+    with pytest.raises(ValueError, match=words) as caught:
+        small(max_iter=2, **change).fit(x, y, **given)
+    if isinstance(caught.value, SynthsieveError):  # others are scikit-learn's own words
+        assert "\n" not in str(caught.value)
+
+
+def test_before_fit_nothing_can_be_asked(clouds):
+    for ask in (lambda e: e.sample(), lambda e: e.predict(clouds[0]), lambda e: e.augment(), lambda e: e.save("x")):
+        with pytest.raises(NotFittedError):
+            ask(small())
+
+
+def test_huge_sparse_matrices_are_refused_before_they_are_made_dense():
+    huge = sparse.csr_matrix((np.ones(2), ([0, 1], [0, 1])), shape=(100_000, 1_000_000))
+    with pytest.raises((SynthsieveError, ValueError), match="TruncatedSVD"):
+        small().fit(huge, np.arange(100_000) % 2)
