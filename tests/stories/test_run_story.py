@@ -251,9 +251,8 @@ def test_bad_input_gets_one_sentence_and_writes_nothing(more, sentence, tmp_path
 
 def test_a_class_without_labels_and_a_file_for_a_folder_are_refused(tmp_path, crew_here):
     source = write_table(tmp_path / "table.csv", 200, lone=True)
-    refused(
-        words(tmp_path / "out", "--label", "kind", source=source, labels=20), "class 'high' has only 1 labelled row"
-    )
+    balanced = ["--label", "kind", "--set", "data.balanced=true"]
+    refused(words(tmp_path / "out", *balanced, source=source, labels=20), "class 'high' has only 1 labelled row")
     refused(words(tmp_path / "out", source=source, labels=20), "label")
     refused(words(source), f"{source} is no folder")
     assert [path.name for path in tmp_path.iterdir()] == ["table.csv"]
