@@ -10,7 +10,7 @@ from synthsieve.data.dataset import Dataset, Examples, Kind
 from synthsieve.learning.loop import BatchSource
 from synthsieve.learning.run_folder import Origin, RunFolder
 from synthsieve.learning.step import take_step
-from tests.modalities import sound, table, vector
+from tests.modalities import sound, table, text, vector
 
 
 def noise(*shape):
@@ -28,6 +28,7 @@ DATA = {
     "svhn-paper": lambda: noise(3, 32, 32),
     "table-minutes": table.dataset,
     "sound-minutes": sound.dataset,
+    "text-minutes": text.dataset,
     "vector-minutes": vector.dataset,
 }
 

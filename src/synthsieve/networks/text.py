@@ -14,12 +14,13 @@ from torch.nn import functional
 from synthsieve.networks.layers import Dropout, build
 
 PAD = 0
+WHOLE = 3.0  # length of a sentence's own vector: from a longer one few labels are learned by heart
 
 
 class SentenceEncoder(nn.Module):
     """The sum of all words, and each word with its two neighbours through one layer; then a linear head.
 
-    h_t = silu(W [e_{t-1}, e_t, e_{t+1}] + b); output = V dropout[s / |s|, mean_t h_t, max_t h_t] + c, s = sum_t e_t.
+    h_t = silu(W [e_{t-1}, e_t, e_{t+1}] + b); output = V dropout[3 s / |s|, mean_t h_t, max_t h_t] + c, s = sum_t e_t.
 
     Args:
         vocabulary: how many words there are; word 0 is padding.
@@ -53,7 +54,7 @@ class SentenceEncoder(nn.Module):
         # The last number, moved a little, still says which places hold words; it passes on no gradient.
         mask = embedded[:, :, -1] > 0.5
         words = self.scale * embedded[:, :, :-1] * self.dropout(mask.to(embedded)).unsqueeze(2)
-        whole = self.scale * functional.normalize(words.sum(dim=1), dim=1)
+        whole = WHOLE * functional.normalize(words.sum(dim=1), dim=1)
         before, after = functional.pad(words, (0, 0, 1, 0))[:, :-1], functional.pad(words, (0, 0, 0, 1))[:, 1:]
         # Only where there are words: two places of three are padding.
         hidden = functional.silu(self.window(torch.cat([before[mask], words[mask], after[mask]], dim=1)))
