@@ -42,6 +42,7 @@ from synthsieve.learning.run_folder import Origin, RunFolder, versions
 from synthsieve.progress import for_stream
 
 PLAN, COLUMNS = "plan.json", "columns.json"
+TWIN_LOOKS = 5  # the twin is at its best early: it is looked at so many times as often, lest we pass that by
 LABELS = {"digits": 50, "mnist": 100, "adult": 200, "spoken-digits": 50, "sst2": 200}
 # In the order of a tie: the simpler first.
 OURS = {
@@ -78,7 +79,8 @@ class Comparison:
         settings = load_settings(default_preset(origin.source, dataset), [*labels, *overrides])
         if not settings.augmentation.steps:
             settings = settings.with_second_phase()
-        learning = settings.learning.model_copy(update={"objective": Objective.SUPERVISED})
+        often = max(1, settings.learning.evaluate_every // TWIN_LOOKS)
+        learning = settings.learning.model_copy(update={"objective": Objective.SUPERVISED, "evaluate_every": often})
         twin = settings.first_phase().model_copy(update={"learning": learning})
         return cls(folder, origin, settings, twin, tuple(range(seeds)))
 

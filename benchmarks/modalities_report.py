@@ -109,15 +109,15 @@ def _prove(test: Right, baseline: str, names: Sequence[str], shared_items: bool)
 def as_markdown(sections: Mapping[str, dict[str, Any]], grid_notes: Sequence[str]) -> str:
     """The whole page."""
     lines = [
-        "# Few labels, five kinds of data: against scikit-learn",
+        "# Few labels, several kinds of data: against scikit-learn",
         "",
         "Every method sees the same labelled rows and, where it can use them, the same unlabelled rows without their "
         "labels. Everything that is chosen (the weights of a run, the arm of ours, a rival's settings) is chosen on "
         "validation rows, seed by seed; the figures are of the test rows, which nothing else ever sees. `joint` is our "
         "model after its first phase; the arms below it branch off it and take a second phase, with nothing new, with "
         "a filtered coreset of its own samples, and with pseudo-labels too. The supervised twin is the same encoder "
-        "and energy, learned from the labels alone. Differences are paired, in points, with a 95 % bootstrap interval "
-        "over seeds and test rows; better or worse means that it leaves out zero.",
+        "and energy, learned from the labels alone and looked at five times as often. Differences are paired, in "
+        "points, with a 95 % bootstrap interval over seeds and test rows; better or worse means that it leaves out zero.",
         "",
         *_summary(sections),
         "",

@@ -55,6 +55,7 @@ def test_it_runs_whole_goes_on_and_renders_the_same_again(tmp_path, crew_here, m
     assert set(found["against_best_rival"]["comparisons"]) == set(found["ours"])
     assert found["against_best_rival"]["baseline"] in found["rivals"]
     assert found["twin"]["learning"]["objective"] == "supervised"
+    assert found["twin"]["learning"]["evaluate_every"] < found["settings"]["learning"]["evaluate_every"]
     assert min(found["against_twin"]["mean"][name] for name in found["rivals"]) > 0.8
     assert len(set(found["split_hashes"].values())) == 2
     assert all(seconds > 0 for each in found["seconds"].values() for seconds in each)
