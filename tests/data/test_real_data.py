@@ -72,3 +72,13 @@ def test_adult(folder: Path) -> None:
         "occupation": 1843,
         "native-country": 583,
     }
+
+
+def test_spoken_digits(folder: Path) -> None:
+    dataset = load("spoken-digits", data_dir=folder)
+    assert dataset.test is None
+    assert dataset.train.x.shape == (3000, 1, 24, 24)
+    assert np.bincount(dataset.train.y).tolist() == [300] * 10
+    assert dataset.train.groups is not None
+    assert np.bincount(dataset.train.groups).tolist() == [500] * 6
+    assert (dataset.train.x.max(axis=(1, 2, 3)) == 0).all()
