@@ -117,7 +117,8 @@ def as_markdown(sections: Mapping[str, dict[str, Any]], grid_notes: Sequence[str
         "model after its first phase; the arms below it branch off it and take a second phase, with nothing new, with "
         "a filtered coreset of its own samples, and with pseudo-labels too. The supervised twin is the same encoder "
         "and energy, learned from the labels alone and looked at five times as often. Differences are paired, in "
-        "points, with a 95 % bootstrap interval over seeds and test rows; better or worse means that it leaves out zero.",
+        "points, with a 95 % bootstrap interval over seeds and test rows; better or worse means that it leaves out "
+        "zero.",
         "",
         *_summary(sections),
         "",
