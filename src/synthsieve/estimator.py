@@ -144,19 +144,19 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
     def predict_proba(self, X: Any) -> np.ndarray:
         """p(y given x): float64 (n, classes), in the order of `classes_`."""
         x = self._more(X)
-        with self.threads():
+        with self.threads(), as_input_errors():
             return rowwise.probabilities(self.model_, self.encoding_, x, seed=self.seed_)
 
     def transform(self, X: Any) -> np.ndarray:
         """The latent of each example, the mean of q(z given x): float64 (n, latent_dim)."""
         x = self._more(X)
-        with self.threads():
+        with self.threads(), as_input_errors():
             return rowwise.latents(self.model_, self.encoding_, x)
 
     def score_samples(self, X: Any) -> np.ndarray:
         """The ELBO of each example in nats, up to one constant for all of them (log Z): float64 (n,)."""
         x = self._more(X)
-        with self.threads():
+        with self.threads(), as_input_errors():
             return rowwise.elbo_of(self.model_, self.encoding_, x, seed=self.seed_)
 
     def sample(

@@ -53,3 +53,10 @@ def test_embeddings(tmp_path):
     header, *rows = (tmp_path / "out" / "samples.csv").read_text().splitlines()
     assert header == '"nearest_row","distance","nearest_question","topic"'
     assert len(rows) == 10
+
+
+def test_own_modality():
+    command = [sys.executable, EXAMPLES / "own_modality_used.py", "--steps", "40"]
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=True)
+    assert "of 397 digits never seen" in done.stdout
+    assert len(done.stdout.strip().splitlines()) == 9

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from synthsieve.data.encoding import Encoding
+from synthsieve.errors import DataError
 from synthsieve.model.classifier import GenerativeClassifier
 from synthsieve.randomness import torch_stream
 
@@ -61,5 +62,7 @@ def rowwise(
     for start in range(0, len(x), BLOCK):
         rows = np.minimum(np.arange(start, start + BLOCK), len(x) - 1)
         batch = torch.from_numpy(np.ascontiguousarray(encoding.encode(x[rows])))
+        if batch.shape[1:] != model.shape:
+            raise DataError(f"examples must have shape {model.shape}, but came with {tuple(batch.shape[1:])}")
         answers.append(answer(batch)[: len(x) - start].double().numpy())
     return np.concatenate(answers)
