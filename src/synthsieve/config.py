@@ -311,7 +311,7 @@ class Settings(_Section):
         return self.model_copy(update={"augmentation": self.augmentation.model_copy(update={"steps": steps})})
 
     def over(self, steps: int) -> Settings:
-        """The same course over `steps` steps of the first phase: warm-up, ramps and evaluations shrink or grow with it."""
+        """The same course over `steps` first steps: warm-up, ramps and evaluations shrink or grow with it."""
         learning, share = self.learning, steps / self.learning.steps
         lasting = {
             name: max(1, round(share * getattr(learning, name)))
