@@ -14,39 +14,47 @@ def vectors(words=9, width=5):
     return drawn
 
 
-def encoder(dropout=0.0):
-    return make_sentence_encoder(vectors(), 3, width=7, dropout=dropout, generator=torch_stream(0, "weights"))
+def encoder(dropout=0.0, width=7):
+    return make_sentence_encoder(vectors(), 3, width=width, dropout=dropout, generator=torch_stream(0, "weights"))
 
 
 X = torch.tensor([[4, 5, 6, 3, 0, 0], [8, 3, 0, 0, 0, 0], [4, 4, 5, 6, 7, 8]])
 
 
-def test_padding_does_not_count():
-    network = encoder()
+@pytest.mark.parametrize("width", [0, 7])
+def test_padding_does_not_count(width):
+    network = encoder(width=width)
     for row in range(2):
         alone = X[row : row + 1, : int((X[row] != 0).sum())]
         torch.testing.assert_close(network(alone), network(X)[row : row + 1])
 
 
-def test_words_and_their_embeddings_give_the_same():
-    network = encoder()
+@pytest.mark.parametrize("width", [0, 7])
+def test_words_and_their_embeddings_give_the_same(width):
+    network = encoder(width=width)
     embedded = network.embed(X)
     assert embedded.shape == (3, 6, 6)
     assert (embedded[X == 0] == 0).all()
     torch.testing.assert_close(network(embedded), network(X))
 
 
-def test_embeddings_have_mean_square_length_one():
-    network = encoder()
-    with torch.no_grad():
-        network.words.weight *= 7
-    every_word = network.embed(torch.arange(1, 9)[None])[0, :, :-1]
-    rows = torch.cat([every_word, network.words.weight[:1].detach() / _length(network)])
-    assert rows.square().sum(dim=1).mean().item() == pytest.approx(1, rel=1e-5)
+def test_words_keep_the_direction_of_their_vectors_at_mean_square_length_one():
+    words = encoder().words
+    assert words[4:].square().sum(dim=1).mean().item() == pytest.approx(1, rel=1e-5)
+    torch.testing.assert_close(words[4:] / words[4:].norm(), vectors()[4:] / vectors()[4:].norm())
+    assert (words[:4] == 0).all()  # what is no word says nothing
 
 
-def _length(network):
-    return network.words.weight.detach().norm() / 3  # nine words
+def test_a_word_without_a_vector_gets_a_random_one():
+    given = vectors()
+    given[5] = 0
+    network = make_sentence_encoder(given, 3, width=0, dropout=0.0, generator=torch_stream(0, "weights"))
+    assert network.words[5].norm() > 0
+
+
+def test_a_sentence_without_words_is_nothing():
+    network = encoder(width=0)
+    torch.testing.assert_close(network(torch.tensor([[3, 0, 0]])), network.head.bias[None])
 
 
 def test_a_moved_embedding_keeps_its_mask_and_padding_feels_nothing():
@@ -56,22 +64,25 @@ def test_a_moved_embedding_keeps_its_mask_and_padding_feels_nothing():
     network(moved).sum().backward()
     assert (moved.grad[X == 0] == 0).all()
     assert (moved.grad[:, :, -1] == 0).all()
-    assert (moved.grad[X != 0][:, :-1] != 0).any(dim=1).all()
+    assert (moved.grad[X > 3][:, :-1] != 0).any(dim=1).all()
     still = embedded.clone()
     still[X == 0] = 0.3  # below one half: still padding
     torch.testing.assert_close(network(still), network(X))
 
 
-def test_the_order_of_words_matters():
-    network = encoder()
+def test_the_order_of_words_matters_with_neighbours_alone():
     a, b = torch.tensor([[4, 5, 6, 3]]), torch.tensor([[5, 4, 6, 3]])
-    assert not torch.allclose(network(a), network(b))
+    ordered, unordered = encoder(width=7), encoder(width=0)
+    assert not torch.allclose(ordered(a), ordered(b))
+    torch.testing.assert_close(unordered(a), unordered(b))
 
 
-def test_words_begin_at_their_vectors_and_others_at_random():
-    network = encoder()
-    torch.testing.assert_close(network.words.weight[4:].detach(), vectors()[4:] * 5**0.5)
-    assert (network.words.weight[:4].norm(dim=1) > 0).all()
+def test_the_generator_s_words_begin_at_their_vectors_and_others_at_random():
+    words = make_next_word(
+        vectors(), 7, latent_dim=2, width=4, word_dropout=0.0, generator=torch_stream(0, "weights")
+    ).words.weight.detach()
+    torch.testing.assert_close(words[4:], vectors()[4:] * 5**0.5)
+    assert (words[:4].norm(dim=1) > 0).all()
 
 
 def test_dropout_comes_from_its_generator():

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from synthsieve.config import ModelSettings
+from synthsieve.config import ModelSettings, NetworkKind
+from synthsieve.errors import ConfigError
 from synthsieve.layout import Layout
 from synthsieve.model.generator import Generator
 from synthsieve.model.modalities import Networks, Tower
@@ -87,9 +88,12 @@ class SentenceGenerator(Generator):
 def make_encoder(
     settings: ModelSettings, layout: Layout, tower: Tower, *, generator: torch.Generator
 ) -> SentenceEncoder:
-    """For text: words, their neighbours, and what is pooled over them."""
+    """For text: the words of a sentence, whatever their order; `strided` looks at each with its neighbours too."""
+    if tower.kind not in (NetworkKind.AUTO, NetworkKind.MLP, NetworkKind.STRIDED):
+        raise ConfigError(f"model.encoder can be auto, mlp or strided for text, got {tower.kind.value}")
+    width = tower.width if tower.kind is NetworkKind.STRIDED else 0
     return make_sentence_encoder(
-        _vectors(layout), tower.out_features, width=tower.width, dropout=settings.dropout, generator=generator
+        _vectors(layout), tower.out_features, width=width, dropout=settings.dropout, generator=generator
     )
 
 

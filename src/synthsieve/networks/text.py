@@ -14,55 +14,58 @@ from torch.nn import functional
 from synthsieve.networks.layers import Dropout, build
 
 PAD = 0
+SPECIAL = 4  # the first numbers are no words: pad, bos, unk, end
 WHOLE = 3.0  # length of a sentence's own vector: from a longer one few labels are learned by heart
 
 
 class SentenceEncoder(nn.Module):
-    """The sum of all words, and each word with its two neighbours through one layer; then a linear head.
+    """The direction of the sum of all words; perhaps also each word with its two neighbours; then a linear head.
 
-    h_t = silu(W [e_{t-1}, e_t, e_{t+1}] + b); output = V dropout[3 s / |s|, mean_t h_t, max_t h_t] + c, s = sum_t e_t.
+    output = V dropout[3 s / |s|, mean_t h_t, max_t h_t] + c, s = sum_t e_t, h_t = silu(W [e_{t-1}, e_t, e_{t+1}] + b).
+    The vectors of words are not learned here: a few hundred labels would move each word on its own.
 
     Args:
         vocabulary: how many words there are; word 0 is padding.
         out_features: how many numbers it gives for each sentence.
         embedding: width of an embedded word.
-        width: of h.
+        width: of h; 0 = no h: the order of words does not count, and few labels are not learned by heart.
         dropout: rate, of whole words and of what is pooled.
     """
 
     def __init__(self, vocabulary: int, out_features: int, *, embedding: int, width: int, dropout: float) -> None:
         super().__init__()
-        self.words = nn.Embedding(vocabulary, embedding)
+        self.words: Tensor
+        self.register_buffer("words", torch.empty(vocabulary, embedding))
         self.scale = math.sqrt(embedding)
-        self.window = nn.Linear(3 * embedding, width)
+        self.window = nn.Linear(3 * embedding, width) if width else None
         self.dropout = Dropout(dropout)
         self.head = nn.Linear(embedding + 2 * width, out_features)
 
     def embed(self, x: Tensor) -> Tensor:
-        """Words as vectors, then 1; padding as zeros. int64 (n, length) -> (n, length, embedding + 1).
-
-        The mean square length over the vocabulary is 1: so a radius around words means the same early and late in
-        learning (Miyato 2017).
-        """
-        mask = (x != PAD).unsqueeze(2).to(self.words.weight)
-        length = self.words.weight.norm() / math.sqrt(self.words.num_embeddings)
-        return torch.cat([self.words(x) / length * mask, mask], dim=2)
+        """Words as vectors, then 1; padding as zeros. int64 (n, length) -> (n, length, embedding + 1)."""
+        mask = (x != PAD).unsqueeze(2).to(self.words)
+        return torch.cat([functional.embedding(x, self.words) * mask, mask], dim=2)
 
     def forward(self, x: Tensor) -> Tensor:
         """Sentences int64 (n, length), or what `embed` makes of them, perhaps moved. -> (n, out_features)."""
         embedded = x if x.is_floating_point() else self.embed(x)
         # The last number, moved a little, still says which places hold words; it passes on no gradient.
         mask = embedded[:, :, -1] > 0.5
-        words = self.scale * embedded[:, :, :-1] * self.dropout(mask.to(embedded)).unsqueeze(2)
-        whole = WHOLE * functional.normalize(words.sum(dim=1), dim=1)
+        words = embedded[:, :, :-1] * self.dropout(mask.to(embedded)).unsqueeze(2)
+        pooled = WHOLE * functional.normalize(words.sum(dim=1), dim=1)
+        if self.window is not None:
+            pooled = torch.cat([pooled, *self._with_neighbours(self.scale * words, mask, self.window)], dim=1)
+        output: Tensor = self.head(self.dropout(pooled))
+        return output
+
+    def _with_neighbours(self, words: Tensor, mask: Tensor, window: nn.Linear) -> tuple[Tensor, Tensor]:
+        """The mean and the largest of h over the places that hold words. Each (n, width)."""
         before, after = functional.pad(words, (0, 0, 1, 0))[:, :-1], functional.pad(words, (0, 0, 0, 1))[:, 1:]
         # Only where there are words: two places of three are padding.
-        hidden = functional.silu(self.window(torch.cat([before[mask], words[mask], after[mask]], dim=1)))
+        hidden = functional.silu(window(torch.cat([before[mask], words[mask], after[mask]], dim=1)))
         spread = hidden.new_full((*mask.shape, hidden.shape[1]), -math.inf).masked_scatter(mask.unsqueeze(2), hidden)
-        mean = spread.masked_fill(~mask.unsqueeze(2), 0.0).sum(dim=1) / mask.sum(dim=1, keepdim=True).clamp_min(1)
-        largest = spread.amax(dim=1)
-        output: Tensor = self.head(self.dropout(torch.cat([whole, mean, largest], dim=1)))
-        return output
+        total = spread.masked_fill(~mask.unsqueeze(2), 0.0).sum(dim=1)
+        return total / mask.sum(dim=1, keepdim=True).clamp_min(1), spread.amax(dim=1)
 
 
 class NextWord(nn.Module):
@@ -123,15 +126,26 @@ class NextWord(nn.Module):
 def make_sentence_encoder(
     vectors: Tensor, out_features: int, *, width: int, dropout: float, generator: torch.Generator
 ) -> SentenceEncoder:
-    """A `SentenceEncoder` whose words begin at `vectors` (vocabulary, embedding); other weights from `generator`."""
+    """A `SentenceEncoder` of the words' `vectors` (vocabulary, embedding); its weights come from `generator`."""
     vocabulary, embedding = vectors.shape
     encoder = build(
         lambda: SentenceEncoder(vocabulary, out_features, embedding=embedding, width=width, dropout=dropout),
         generator=generator,
     )
-    _draw_rest(encoder, generator)
-    _begin_at(encoder.words, vectors)
+    encoder.words.copy_(_unit_mean_square(vectors, generator))
     return encoder
+
+
+def _unit_mean_square(vectors: Tensor, generator: torch.Generator) -> Tensor:
+    """The vectors at a mean square length of 1, so that a radius around them has a meaning (Miyato 2017).
+
+    A word without a vector gets a random one; pad, bos, unk and end get none, for they say nothing.
+    """
+    unknown = vectors.norm(dim=1) == 0
+    random = torch.randn(vectors.shape, generator=generator) / math.sqrt(vectors.shape[1])
+    vectors = torch.where(unknown.unsqueeze(1), random, vectors)
+    vectors[:SPECIAL] = 0
+    return vectors * math.sqrt(max(1, len(vectors) - SPECIAL)) / vectors.norm().clamp_min(1e-12)
 
 
 def make_next_word(
