@@ -26,7 +26,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip("no real data here: set SYNTHSIEVE_TEST_DATA to a folder with svhn, mnist and adult in it")
     target = tmp_path_factory.mktemp("real")
     subprocess.run(
-        [sys.executable, str(UNPACK), str(target), "svhn", "mnist", "adult"], check=True, capture_output=True
+        [sys.executable, str(UNPACK), str(target), "svhn", "mnist", "adult", "sst2"], check=True, capture_output=True
     )
     return target
 
@@ -82,3 +82,12 @@ def test_spoken_digits(folder: Path) -> None:
     assert dataset.train.groups is not None
     assert np.bincount(dataset.train.groups).tolist() == [500] * 6
     assert (dataset.train.x.max(axis=(1, 2, 3)) == 0).all()
+
+
+def test_sst2(folder: Path) -> None:
+    dataset = load("sst2", data_dir=folder)
+    assert dataset.test is not None
+    assert np.bincount(dataset.train.y).tolist() == [29780, 37569]
+    assert np.bincount(dataset.test.y).tolist() == [428, 444]
+    assert dataset.train.x[0] == b"hide new secretions from the parental units"
+    assert dataset.notes == ()
