@@ -60,3 +60,11 @@ def test_own_modality():
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=True)
     assert "of 397 digits never seen" in done.stdout
     assert len(done.stdout.strip().splitlines()) == 9
+
+
+def test_image(tmp_path):
+    command = [sys.executable, EXAMPLES / "image.py", "--out", tmp_path / "out", "--steps", "30"]
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=True)
+    assert "of 397 digits never seen" in done.stdout
+    assert "synthetic examples kept of 2000 drawn" in done.stdout
+    assert (tmp_path / "out" / "kept.png").stat().st_size > 500
