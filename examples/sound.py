@@ -27,7 +27,7 @@ chosen = parser.parse_args()
 torch.set_num_threads(1)  # small networks: a second thread costs more than it gives
 
 
-def write_tones(folder: Path, *, each: int = 100, rate: int = 8000) -> Path:
+def write_tones(folder: Path, *, each: int = 60, rate: int = 8000) -> Path:
     """Tones that rise and tones that fall, of any pitch, length and loudness, with noise."""
     generator = np.random.default_rng(0)
     for number in range(2 * each):
