@@ -34,6 +34,7 @@ from synthsieve.config import Objective, Settings, load_settings, settings_from
 from synthsieve.data.dataset import Dataset, Kind
 from synthsieve.data.splits import Split, make_split
 from synthsieve.defaults import default_preset
+from synthsieve.errors import SynthsieveError
 from synthsieve.experiments.arms import Arm, Cell
 from synthsieve.experiments.jobs import Job, default_workers, is_finished, right, run_jobs
 from synthsieve.experiments.table import Experiment
@@ -150,6 +151,9 @@ class Comparison:
 def compare(comparison: Comparison, dataset: Dataset, *, workers: int) -> None:
     """Bring the rivals, our arms and the twin to their end."""
     comparison.experiment.check(dataset)
+    for job in comparison.jobs(dataset):
+        if RunFolder.exists(job.folder):
+            RunFolder.open(job.folder).check_asked(job.settings, dataset)  # the twins too
     comparison.write_plan(dataset, workers)
     answer_rivals(comparison, dataset, workers=workers)
     name = comparison.folder.name
@@ -267,4 +271,7 @@ def main(words: Sequence[str] | None = None) -> None:
 
 if __name__ == "__main__":
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # for the worker processes
-    main()
+    try:
+        main()
+    except SynthsieveError as error:
+        raise SystemExit(str(error)) from None
