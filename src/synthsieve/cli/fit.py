@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 def fit(
     source: options.Source,
     out: options.Out,
-    labels: Annotated[int | None, typer.Option(help="Labelled examples, balanced over classes.")] = None,
+    labels: Annotated[
+        int | None, typer.Option(help="Labelled examples; as many of each class unless data.balanced is false.")
+    ] = None,
     label: options.Label = None,
     text: options.Text = None,
     schema: options.Schema = None,

@@ -13,7 +13,9 @@ from synthsieve.cli.options import finish, say
 def run(
     source: options.Source,
     out: options.Out,
-    labels: Annotated[int | None, typer.Option(min=1, help="Labelled examples, balanced over classes.")] = None,
+    labels: Annotated[
+        int | None, typer.Option(min=1, help="Labelled examples; as many of each class unless data.balanced is false.")
+    ] = None,
     label: options.Label = None,
     text: options.Text = None,
     schema: options.Schema = None,
