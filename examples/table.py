@@ -52,8 +52,8 @@ fit(run, data)
 print(score_part(run.model(), run.encoding, data, run.split, "test").in_words("test"))
 
 # New rows of each class, in the columns and types of the source.
-drawn = draw_samples(run.model(), run.encoding, per_class=500, chains=LangevinSettings(60, 0.08, 1.0), seed=0)
-print(run.encoding.items(drawn.x[::200]).to_pandas())
+drawn = draw_samples(run.model(), run.encoding, per_class=300, chains=LangevinSettings(60, 0.08, 1.0), seed=0)
+print(run.encoding.items(drawn.x[::120]).to_pandas())
 real = data.train.x[run.split.unlabeled]
 near = compare_tables(real, drawn.x, data.about, held_out=data.train.x[run.split.test])
 print(f"marginals {near.marginal_distance:.3f} from real ones, held-out rows {near.floor.marginal_distance:.3f}")

@@ -32,7 +32,7 @@ def test_sound(tmp_path):
 
 
 def test_table(tmp_path):
-    command = [sys.executable, EXAMPLES / "table.py", "--out", tmp_path / "shop", "--steps", "30"]
+    command = [sys.executable, EXAMPLES / "table.py", "--out", tmp_path / "shop", "--steps", "12"]
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=True)
     assert "order_id: id" in done.stdout
     assert "test accuracy" in done.stdout
