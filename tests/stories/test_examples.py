@@ -35,7 +35,8 @@ def test_table(tmp_path):
     command = [sys.executable, EXAMPLES / "table.py", "--out", tmp_path / "shop", "--steps", "12"]
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=True)
     assert "order_id: id" in done.stdout
-    assert "test accuracy" in done.stdout
+    assert "of 500 rows never seen" in done.stdout
+    assert (tmp_path / "shop" / "synthetic.csv").read_text().startswith("order_id,price,discount,size,gift,day,outcome")
     assert "marginals 0." in done.stdout
 
 
