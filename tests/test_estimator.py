@@ -21,6 +21,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from synthsieve import LatentEBMClassifier
+from synthsieve.data.in_memory import guess_kind
 from synthsieve.data.targets import read_targets
 from synthsieve.errors import CheckpointError, InputError, SynthsieveError
 
@@ -128,6 +129,14 @@ def test_a_table_of_numbers_goes_in_and_comes_out_as_one(clouds, make):
     assert type(drawn) is type(make(x))
     assert (list(drawn.columns) if make is as_frame else drawn.column_names) == list("abcd")
     assert labels.tolist() == [0] * 4 + [1] * 4 + [2] * 4
+
+
+def test_a_series_of_sentences_is_text():
+    sentences = pd.Series(["a good day", "a bad day"] * 20)
+    assert guess_kind(sentences) == guess_kind(sentences.to_numpy()) == guess_kind(sentences.tolist()) == "text"
+    assert (
+        guess_kind(pd.Series([1.0, 2.0])) == "vector"
+    )  # which scikit-learn then refuses: one number a row is no table
 
 
 def test_a_row_s_answer_does_not_depend_on_its_neighbours(fitted, clouds):

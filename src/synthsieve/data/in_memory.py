@@ -76,11 +76,10 @@ def read_alike(given: Any, like: Held, *, rate: int | None = None) -> np.ndarray
 
 def guess_kind(given: Any) -> Kind:
     """Data frames, Arrow tables and arrays of mixed cells are tables, rows of text are text, arrays by their shape."""
-    if is_frame(given) or hasattr(given, "__arrow_c_stream__"):
-        return Kind.TABLE
     if holds_text(given):
         return Kind.TEXT
-    if _is_mixed(given):
+    is_arrow = hasattr(given, "__arrow_c_stream__") and not is_series(given)  # a series has that door, too
+    if is_frame(given) or is_arrow or _is_mixed(given):
         return Kind.TABLE
     return Kind.IMAGE if _dimensions(given) in (3, 4) else Kind.VECTOR
 
