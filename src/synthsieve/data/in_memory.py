@@ -99,14 +99,14 @@ def is_frame(given: Any) -> bool:
 
 def holds_text(given: Any) -> bool:
     """Whether it is one text a row: a list, a one-dimensional array or a series of str."""
-    if (
-        hasattr(given, "columns")
-        or isinstance(given, str)
-        or not hasattr(given, "__len__")
-        or len(np.shape(given)) != 1
-    ):
+    if not isinstance(given, list | tuple | np.ndarray) and not is_series(given):
         return False
     return len(given) > 0 and all(isinstance(item, str) for item in given)
+
+
+def is_series(given: Any) -> bool:
+    """Whether it is a pandas series."""
+    return hasattr(given, "iloc") and not hasattr(given, "columns")
 
 
 def as_array(given: Any) -> np.ndarray:
