@@ -92,3 +92,11 @@ def test_rows_of_another_width_are_refused():
         compare_tables(data.train.x, data.train.x[:, :3], data.about)
     with pytest.raises(DataError, match="n at least 1"):
         compare_tables(data.train.x, data.train.x[:0], data.about)
+
+
+@pytest.mark.filterwarnings("error")
+def test_no_number_is_too_large_to_correlate() -> None:
+    a = np.random.default_rng(0).normal(size=50)
+    assert correlation(a * 1e307, a * 1e-300) == pytest.approx(1)
+    groups = (a > 0).astype(np.int64)
+    assert correlation_ratio(groups, a * 1e307) == pytest.approx(correlation_ratio(groups, a))

@@ -7,7 +7,7 @@ from typing import Any
 
 ZONED = re.compile(r"timestamp\[(s|ms|us|ns), tz=([^\]]+)\]")
 DECIMAL = re.compile(r"(decimal32|decimal64|decimal128|decimal256)\((\d+), (-?\d+)\)")
-DICTIONARY = re.compile(r"dictionary<values=(.+), indices=\w+, ordered=[01]>")
+DICTIONARY = re.compile(r"dictionary<values=(.+), indices=(u?int(?:8|16|32|64)), ordered=([01])>")
 
 
 def arrow_type(name: str) -> Any:
@@ -19,7 +19,7 @@ def arrow_type(name: str) -> Any:
     if decimal := DECIMAL.fullmatch(name):
         return getattr(pa, decimal[1])(int(decimal[2]), int(decimal[3]))
     if dictionary := DICTIONARY.fullmatch(name):
-        return pa.dictionary(pa.int32(), arrow_type(dictionary[1]))
+        return pa.dictionary(pa.type_for_alias(dictionary[2]), arrow_type(dictionary[1]), dictionary[3] == "1")
     return pa.type_for_alias(name)
 
 

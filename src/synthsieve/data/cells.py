@@ -17,22 +17,28 @@ DISTINCT_FOR_ID = 0.9  # of the texts that are there
 NAMED_LIKE_ID = re.compile(r"(^|[_\s.-])(id|uuid|guid|key|index|rownum|row)$|^unnamed: 0$|[a-z](Id|ID)$")
 TRUE, FALSE = ("true", "yes", "y", "t", "1"), ("false", "no", "n", "f", "0")
 MOST_DECIMALS = 6
+WHOLE_FLOATS = 2.0**53  # below it float64 tells every two whole numbers apart
 
 
 def read_column(raw: Any, name: str, given: ColumnType | None, *, origin: str) -> tuple[Column, np.ndarray]:
     """What an Arrow column is, guessed where it is not `given`, and its stored cells, float64 (n,)."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
-    stored_as = type_name(raw.type)
+    stored_as, named, ranks = type_name(raw.type), pa.types.is_dictionary(raw.type), _ranks(raw, name, origin)
     raw = _plain(raw)
     if raw.null_count == len(raw):
         return Column(name, ColumnType.MISSING, stored_as), np.full(len(raw), np.nan)
-    kind = guess_type(raw, name, origin=origin) if given is None else given
+    kind = given or guess_type(raw, name, origin=origin, named=named)
+    if kind is not ColumnType.CATEGORY:  # only categories go out as the dictionary they came in
+        stored_as = type_name(raw.type)
     if kind is ColumnType.ID:
-        high = float(_floats(raw.drop_null()).max()) if pa.types.is_integer(raw.type) else None
+        high = pc.max(raw).as_py() if pa.types.is_integer(raw.type) else None  # whole: float64 would miss the last one
         return Column(name, kind, stored_as, high=high), np.full(len(raw), np.nan)
     if kind is ColumnType.CATEGORY or (kind is ColumnType.BOOLEAN and not pa.types.is_boolean(raw.type)):
-        column = Column(name, kind, stored_as, _categories(raw, name, kind, origin))
+        words = _categories(raw, name, kind, origin)
+        words = tuple(sorted(words, key=ranks.__getitem__)) if ranks and kind is ColumnType.CATEGORY else words
+        column = Column(name, kind, _type_of_words(words, stored_as), words)
     elif kind is ColumnType.DATE:
         raw = _as_date(raw, name, origin)
         column = Column(name, kind, str(raw.type))
@@ -42,30 +48,30 @@ def read_column(raw: Any, name: str, given: ColumnType | None, *, origin: str) -
     return _measured(column, values), values
 
 
-def guess_type(raw: Any, name: str, *, origin: str) -> ColumnType:
-    """The type of a column that has at least one value.
+def guess_type(raw: Any, name: str, *, origin: str, named: bool = False) -> ColumnType:
+    """The type of a column that has at least one value; `named` where it came as an Arrow dictionary.
 
-    Text is a category, or an id where nearly all of it is distinct; whole numbers are an id where all are distinct and
-    they count up one by one, or have a name like `customer_id`.
+    Text, or what came as a dictionary, is a category, or an id where nearly all of it is distinct. Whole numbers are
+    an id where all are distinct and they count up one by one, or have a name like `customer_id`.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    if is_text(raw.type) or named:
+        known = len(raw) - raw.null_count
+        distinct = known >= FEWEST_FOR_ID and pc.count_distinct(raw).as_py() > DISTINCT_FOR_ID * known
+        return ColumnType.ID if distinct else ColumnType.CATEGORY
     if pa.types.is_boolean(raw.type):
         return ColumnType.BOOLEAN
-    if pa.types.is_temporal(raw.type):
+    if pa.types.is_temporal(raw.type) and not pa.types.is_interval(raw.type):
         return ColumnType.DATE
-    if is_text(raw.type):
-        known = len(raw) - raw.null_count
-        named = known >= FEWEST_FOR_ID and pc.count_distinct(raw).as_py() > DISTINCT_FOR_ID * known
-        return ColumnType.ID if named else ColumnType.CATEGORY
     if not is_number(raw.type):
         raise DataError(
             f"{origin}: cells must be numbers, text, booleans or dates, but column {name!r} holds {raw.type}: turn it"
             ' into one of them, or take it away with a schema that says "ignore"'
         )
     if pa.types.is_integer(raw.type) and pc.count_distinct(raw).as_py() == len(raw) >= FEWEST_FOR_ID:
-        steps = np.diff(raw.to_numpy().astype(np.float64))
+        steps = np.diff(raw.to_numpy())  # of whole numbers: float64 cannot tell large ones apart
         if (steps == 1).all() or NAMED_LIKE_ID.search(name) or NAMED_LIKE_ID.search(name.lower()):
             return ColumnType.ID
     return ColumnType.NUMBER
@@ -136,7 +142,7 @@ def _as_text(raw: Any, name: str, origin: str) -> Any:
             values = _floats(raw)
             known = np.isfinite(values)
             raw = pa.array(values, mask=~known)
-            if (values[known] == np.rint(values[known])).all():
+            if (values[known] == np.rint(values[known])).all() and (np.abs(values[known]) < WHOLE_FLOATS).all():
                 raw = raw.cast(pa.int64())
         return pc.utf8_trim_whitespace(raw.cast(pa.string()))
     except pa.ArrowException as error:
@@ -149,8 +155,33 @@ def _categories(raw: Any, name: str, kind: ColumnType, origin: str) -> tuple[str
     if kind is not ColumnType.BOOLEAN:
         return tuple(found)
     _truths_of(found, name, origin)
-    no = next((text for text in found if text.lower() in FALSE), "false")
-    return no, next((text for text in found if text.lower() in TRUE), "true")
+    no = next((text for text in found if text.lower() in FALSE), None)
+    yes = next((text for text in found if text.lower() in TRUE), None)
+    # Where one of them never came, the word that goes with the other: 0 with 1.
+    return no or FALSE[TRUE.index(str(yes).lower())], yes or TRUE[FALSE.index(str(no).lower())]
+
+
+def _ranks(raw: Any, name: str, origin: str) -> dict[str, int]:
+    """The place of each word of an ordered dictionary; nothing for any other column."""
+    import pyarrow as pa
+
+    if not pa.types.is_dictionary(raw.type) or not raw.type.ordered or not len(raw):
+        return {}
+    raw = raw.combine_chunks() if isinstance(raw, pa.ChunkedArray) else raw
+    words = _as_text(raw.dictionary, name, origin).to_pylist()
+    return {word: place for place, word in reversed(list(enumerate(words)))}
+
+
+def _type_of_words(words: tuple[str, ...], stored_as: str) -> str:
+    """The Arrow type that a column's words go out in: its own, or text where they cannot be turned back into it."""
+    import pyarrow as pa
+
+    kind = arrow_type(stored_as)
+    try:
+        pa.array(words, pa.string()).cast(kind.value_type if pa.types.is_dictionary(kind) else kind)
+    except pa.ArrowException:
+        return "string"
+    return stored_as
 
 
 def _truths_of(texts: list[str], name: str, origin: str) -> dict[str, float]:

@@ -120,7 +120,8 @@ class NumberCode:
         states = block[:, 1:].astype(np.float64)
         none = 1 - states.sum(axis=1) if self.continuous else np.full(len(block), -np.inf)
         chosen = np.concatenate([none[:, None], states], axis=1).argmax(axis=1)
-        values = np.interp(block[:, 0], self.scores, self.knots)
+        # Scores as float32, in which blocks come: a knot's own comes back as that knot, to its last digit.
+        values = np.interp(block[:, 0], self.scores.astype(np.float32), self.knots)
         if self.decimals is not None:
             values = np.clip(np.round(values, self.decimals), self.knots[0], self.knots[-1])
         of_state = np.array([0.0, *[np.nan] * self.missing, *self.spikes])

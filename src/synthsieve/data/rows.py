@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from synthsieve.data.arrow_types import arrow_type
 from synthsieve.data.cells import cells, read_column
+from synthsieve.data.cells_out import cells_out
 from synthsieve.data.labels import listed
 from synthsieve.data.reasons import brief
-from synthsieve.data.schema import Column, ColumnType, TableSchema, check_names, column_type
+from synthsieve.data.schema import ColumnType, TableSchema, check_names, column_type, repeated_names
 from synthsieve.errors import DataError
 
 
@@ -109,51 +109,18 @@ def read_more_rows(table: Any, schema: TableSchema, *, origin: str = "the table"
 def arrow_from_rows(x: np.ndarray, schema: TableSchema) -> Any:
     """A pyarrow table of stored rows x (n, columns), with the names, the order and the types they came in.
 
-    Whole ids count on after the largest that came; other ids are null.
+    Whole ids count on after the largest that came, as far as their type reaches; other ids are null.
     """
     import pyarrow as pa
 
     if x.ndim != 2 or x.shape[1] != len(schema):
         raise DataError(f"rows must have shape (n, {len(schema)}), but came with {x.shape}")
-    return pa.table({column.name: _cells_out(x[:, i], column) for i, column in enumerate(schema.columns)})
+    return pa.table({column.name: cells_out(x[:, i], column) for i, column in enumerate(schema.columns)})
 
 
 def _distinct_names(table: Any, origin: str) -> list[str]:
     names = list(table.column_names)
-    repeated = sorted({name for name in names if names.count(name) > 1})
+    repeated = repeated_names(names)
     if repeated:
         raise DataError(f"{origin}: every column needs a name of its own, but {listed(repeated)} came more than once")
     return names
-
-
-def _cells_out(values: np.ndarray, column: Column) -> Any:
-    """One column as an Arrow array of its own type."""
-    import pyarrow as pa
-
-    kind = arrow_type(column.arrow)
-    missing = np.isnan(values)
-    if column.type is ColumnType.ID and column.high is not None:
-        return pa.array(np.arange(len(values)) + int(column.high) + 1).cast(kind)
-    if not column.is_learned:
-        return pa.nulls(len(values), kind)
-    if column.categories:
-        index = pa.array(np.where(missing, 0, values).astype(np.int64), mask=missing)
-        text = pa.array(column.categories, pa.string()).take(index)
-        return text.dictionary_encode().cast(kind) if pa.types.is_dictionary(kind) else text.cast(kind)
-    whole = pa.types.is_integer(kind) or pa.types.is_temporal(kind)
-    if column.type is ColumnType.BOOLEAN:
-        return pa.array(np.where(missing, 0, values) > 0.5, mask=missing)
-    if not whole:
-        return pa.array(values, mask=missing).cast(kind)
-    out = pa.array(np.where(missing, 0, np.rint(values)).astype(np.int64), mask=missing)
-    return _temporal(out, kind) if pa.types.is_temporal(kind) else out.cast(kind)
-
-
-def _temporal(counts: Any, kind: Any) -> Any:
-    """Dates from what `cells` counted: days, or microseconds, or the type's own coarser unit."""
-    import pyarrow as pa
-
-    if str(kind).startswith("timestamp[ns"):
-        return counts.cast(pa.timestamp("us", kind.tz)).cast(kind)
-    narrow = pa.types.is_date32(kind) or pa.types.is_time32(kind)
-    return (counts.cast(pa.int32()) if narrow else counts).cast(kind)

@@ -7,6 +7,7 @@ column's type, in a small TOML file, wins over what is guessed.
 from __future__ import annotations
 
 import tomllib
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from difflib import get_close_matches
@@ -101,6 +102,11 @@ def read_types(path: Path) -> dict[str, ColumnType]:
     if set(value) != {"columns"} or not isinstance(columns, dict):
         raise DataError(f'{path} must hold one section, [columns], with lines such as age = "number"')
     return {name: column_type(name, given, origin=str(path)) for name, given in columns.items()}
+
+
+def repeated_names(names: list[str]) -> list[str]:
+    """The names that came more than once, sorted."""
+    return sorted(name for name, times in Counter(names).items() if times > 1)
 
 
 def check_names(types: Mapping[str, ColumnType], names: list[str], *, origin: str) -> None:

@@ -18,7 +18,7 @@ from synthsieve.data.dataset import Dataset, Examples, Kind
 from synthsieve.data.labels import Labels, listed, read_labels
 from synthsieve.data.reasons import brief
 from synthsieve.data.rows import read_rows, rows_alike, rows_from_arrow
-from synthsieve.data.schema import read_types
+from synthsieve.data.schema import read_types, repeated_names
 from synthsieve.data.sources import Request
 from synthsieve.errors import DataError
 
@@ -111,7 +111,7 @@ def _from_table(table: Any, request: Request, *, tidy: bool) -> Dataset:
 def _check_columns(table: Any, request: Request, label: str) -> None:
     """Names that are all different, the label among them, and something beside it in at least one row."""
     path, names = request.path, list(table.column_names)
-    repeated = sorted({name for name in names if names.count(name) > 1})
+    repeated = repeated_names(names)
     if repeated:
         raise DataError(f"{path}: every column needs a name of its own, but {listed(repeated)} came more than once")
     for kind, name in (("label", label), ("text", request.text)):

@@ -115,17 +115,17 @@ def kolmogorov_smirnov(real: np.ndarray, synthetic: np.ndarray) -> float:
 
 def correlation(first: np.ndarray, second: np.ndarray) -> float:
     """Pearson's r of two columns of numbers (n,); 0 where one of them never changes."""
-    a, b = first - first.mean(), second - second.mean()
+    a, b = _centred(first), _centred(second)
     size = np.sqrt((a**2).sum() * (b**2).sum())
     return float((a * b).sum() / size) if size > 0 else 0.0
 
 
 def correlation_ratio(categories: np.ndarray, numbers: np.ndarray) -> float:
     """Eta: the root of the share of a number's variance that lies between categories. int64 (n,), float64 (n,)."""
-    counts = np.bincount(categories)
-    means = np.bincount(categories, weights=numbers) / np.maximum(counts, 1)
-    total = ((numbers - numbers.mean()) ** 2).sum()
-    return float(np.sqrt((counts * (means - numbers.mean()) ** 2).sum() / total)) if total > 0 else 0.0
+    counts, centred = np.bincount(categories), _centred(numbers)
+    means = np.bincount(categories, weights=centred) / np.maximum(counts, 1)
+    total = (centred**2).sum()
+    return float(np.sqrt((counts * means**2).sum() / total)) if total > 0 else 0.0
 
 
 def cramers_v(first: np.ndarray, second: np.ndarray) -> float:
@@ -138,6 +138,13 @@ def cramers_v(first: np.ndarray, second: np.ndarray) -> float:
     expected = table.sum(axis=1, keepdims=True) * table.sum(axis=0, keepdims=True) / table.sum()
     chi_squared = ((table - expected) ** 2 / expected).sum()
     return float(np.sqrt(chi_squared / (table.sum() * (min(table.shape) - 1))))
+
+
+def _centred(numbers: np.ndarray) -> np.ndarray:
+    """Numbers (n,) about their mean, none beyond 2, so that no square is too large; no correlation sees the scale."""
+    scaled = numbers / (np.abs(numbers).max() or 1.0)
+    centred: np.ndarray = scaled - scaled.mean()
+    return centred
 
 
 def _distance(column: Column, real: np.ndarray, synthetic: np.ndarray) -> ColumnDistance:

@@ -67,14 +67,23 @@ def _write_table(stem: Path, table: Any, columns: Mapping[str, Sequence[Any]]) -
     from pyarrow import parquet
 
     for name, values in columns.items():
-        free = name if name not in table.column_names else f"synthetic_{name}"
-        table = table.append_column(free, [values])
+        while name in table.column_names:
+            name = f"synthetic_{name}"
+        table = table.append_column(name, [values])
     paths = [stem.with_name(f"{stem.name}.csv"), stem.with_name(f"{stem.name}.parquet")]
     with written_atomically(paths[0]) as partial:
-        arrow_csv.write_csv(table, partial)
+        arrow_csv.write_csv(_plain_text(table), partial)
     with written_atomically(paths[1]) as partial:
         parquet.write_table(table, partial)
     return paths
+
+
+def _plain_text(table: Any) -> Any:
+    """The table with text in the one form that Arrow writes as CSV."""
+    import pyarrow as pa
+
+    fields = [field.with_type(pa.string()) if pa.types.is_string_view(field.type) else field for field in table.schema]
+    return table.cast(pa.schema(fields))
 
 
 def _write_sounds(
