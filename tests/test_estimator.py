@@ -103,10 +103,37 @@ def test_any_labels_and_any_word_for_unlabelled(clouds, fitted, labels, hidden):
     assert set(estimator.predict(x)) <= set(labels.tolist())
 
 
-def test_text_beside_numbers_stays_what_it_is():
-    targets = read_targets(np.array([True, None, False], dtype=object))
-    assert targets.classes.tolist() == [False, True]
-    assert targets.y.tolist() == [1, -1, 0]
+@pytest.mark.parametrize(
+    ("given", "classes", "y"),
+    [
+        (["ant", "bee", float("nan")], ["ant", "bee"], [0, 1, -1]),
+        (["ant", "bee", -1], ["ant", "bee"], [0, 1, -1]),
+        ([7, 3, ""], [3, 7], [1, 0, -1]),
+        ([True, None, False], [False, True], [1, -1, 0]),
+        (torch.tensor([2.0, 1.0, -1.0], requires_grad=True), [1, 2], [1, 0, -1]),
+        (pd.to_datetime(["2021", "2020", None]), pd.to_datetime(["2020", "2021"]).to_numpy().tolist(), [1, 0, -1]),
+        (pd.array([True, False, None], dtype="boolean"), [False, True], [1, 0, -1]),
+        (pd.Categorical(["b", "a", None]), ["a", "b"], [1, 0, -1]),
+        (pa.chunked_array([["b", "a", None]]), ["a", "b"], [1, 0, -1]),
+        (np.array(["b", "a", ""], dtype=np.dtypes.StringDType()), ["a", "b"], [1, 0, -1]),
+    ],
+)
+def test_labels_of_any_container_keep_their_type(given, classes, y):
+    targets = read_targets(given)
+    assert targets.classes.tolist() == classes
+    assert targets.y.tolist() == y
+
+
+@pytest.mark.parametrize("given", [[1, "1"], np.array([1, "1"], dtype=object), [1.5, "a", None]])
+def test_text_beside_numbers_is_refused(given):
+    with pytest.raises(SynthsieveError, match="both came"):
+        read_targets(given)
+
+
+def test_a_word_for_unlabelled_that_became_text_is_told(clouds):
+    x, y = clouds
+    with pytest.warns(UserWarning, match="'-1' is taken as a class"):
+        small(max_iter=1).fit(x, np.where(np.arange(120) < 60, np.array(["a", "b", "c"])[y], "-1"))
 
 
 def as_frame(x):
@@ -243,6 +270,8 @@ def test_damaged_files_are_refused_in_one_sentence(fitted, tmp_path):
 
 def test_augment_gives_a_pool_and_its_proof_on_labels_held_out(fitted, clouds):
     x, y = clouds
+    with pytest.raises(InputError, match="go together"):
+        fitted.augment(y_test=y)
     done = fitted.augment(X_test=x[60:], y_test=y[60:], coreset_fraction=0.3)
     assert [arm.name.split(",")[0] for arm in done.proof.arms] == [
         "real only",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,7 +26,7 @@ from synthsieve.config import Settings
 from synthsieve.data.checks import check_dataset
 from synthsieve.data.dataset import UNLABELED, Dataset, Examples, Kind
 from synthsieve.data.in_memory import Held, as_array, guess_kind, is_frame, read_alike, read_held, rows_of
-from synthsieve.data.targets import is_known, read_targets
+from synthsieve.data.targets import as_labels, is_known, read_targets, stray_words
 from synthsieve.defaults import settings_in_memory
 from synthsieve.drawing import draw_samples
 from synthsieve.errors import ConfigError, DataError, InputError, SelectionError
@@ -300,7 +301,7 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
 
     def _labels(self, y: Any, count: int) -> np.ndarray:
         """Class indices of y (n,), -1 for unlabelled; `classes_` is set."""
-        raw = column_or_1d(np.asarray(y), warn=True)
+        raw = column_or_1d(as_labels(y), warn=True)
         if len(raw) != count:
             raise InputError(f"X and y must have as many rows, but inconsistent numbers came: {count} and {len(raw)}")
         known = raw[is_known(raw)]
@@ -313,6 +314,11 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
             raise InputError(
                 f"labels of at least two classes are needed, but only {targets.classes.tolist()} came: one class cannot"
                 " be told from another"
+            )
+        for word in stray_words(targets.classes):
+            warnings.warn(
+                f"the text {word!r} is taken as a class of its own: leave a label empty where it is not known",
+                stacklevel=4,
             )
         self.classes_ = targets.classes
         return targets.y

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.utils.validation import column_or_1d
 
 from synthsieve.config import Settings, settings_from
 from synthsieve.data.dataset import UNLABELED, Dataset
-from synthsieve.data.targets import read_targets
+from synthsieve.data.targets import as_labels, read_targets
 from synthsieve.errors import InputError
 from synthsieve.evaluation import rowwise
 from synthsieve.evaluation.proof import Proof, Verdict, prove
@@ -68,12 +69,14 @@ def augment(
             f"augment goes on from a fit that came to its end, but max_time ended it after {estimator.n_iter_} of"
             f" {estimator.settings_.learning.steps} steps: give it more time, or a lower max_iter"
         )
+    if (X_test is None) != (y_test is None):
+        raise InputError("X_test and y_test go together, but one came without the other: give both or neither")
     settings = _second_phase(estimator.settings_, asked)
     cells = [Cell(arm, 0 if arm is Arm.REAL_ONLY else settings.augmentation.pool_size) for arm in ARMS]
     with tempfile.TemporaryDirectory(prefix="synthsieve-") as folder:
         arms = _learn_on(estimator._run, estimator._dataset, cells, settings, Path(folder), estimator.verbose)
         if X_test is not None:
-            x, y = estimator.read_more(X_test), _known(estimator, y_test, X_test)
+            x, y = estimator.read_more(X_test), _known(estimator, y_test)
             answers = [_right(model, estimator._run, x, y) for _, model in arms]
             right = {cell.name: [each] for cell, each in zip(cells, answers, strict=True)}
         else:
@@ -152,10 +155,8 @@ def _parts(y: np.ndarray, cv: int, seed: int) -> list[np.ndarray]:
     return [rows for rows in (np.flatnonzero(part == number) for number in range(cv)) if len(rows)]
 
 
-def _known(estimator: LatentEBMClassifier, y_test: Any, X_test: Any) -> np.ndarray:
-    if y_test is None:
-        raise InputError("y_test is needed beside X_test: the labels that judge")
-    y = read_targets(np.asarray(y_test), estimator.classes_).y
+def _known(estimator: LatentEBMClassifier, y_test: Any) -> np.ndarray:
+    y = read_targets(column_or_1d(as_labels(y_test)), estimator.classes_).y
     if (y == UNLABELED).any():
         raise InputError(f"every label of y_test must be one of {estimator.classes_.tolist()}, but others came")
     return y

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from synthsieve.data.dataset import UNLABELED
+from synthsieve.errors import DataError
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class Targets:
 
 def read_targets(given: Any, classes: np.ndarray | None = None) -> Targets:
     """Class indices of any labels (n,); with `classes` given, a label that is none of them counts as -1."""
-    raw = np.asarray(given)
+    raw = as_labels(given)
     known = is_known(raw)
     if classes is None:
         labels = _typed(raw[known], whole=not known.all())
@@ -38,12 +39,36 @@ def read_targets(given: Any, classes: np.ndarray | None = None) -> Targets:
     return Targets(np.array(flat, dtype=np.int64), classes)
 
 
+def as_labels(given: Any) -> np.ndarray:
+    """Labels in any container as an array, whose shape is not looked at.
+
+    A list stays as it is, for numpy would turn the -1 or the NaN beside its texts into text.
+    """
+    if hasattr(given, "detach"):  # a torch tensor
+        return np.asarray(given.detach().cpu().numpy())
+    plain = np.asarray(given)
+    if plain.dtype.kind == "T":  # numpy's texts of any length
+        return plain.astype(object)
+    if not isinstance(given, list | tuple) or plain.dtype.kind not in "US" or plain.ndim != 1:
+        return plain
+    varied = np.empty(len(given), dtype=object)
+    varied[:] = given
+    return varied
+
+
+def stray_words(classes: np.ndarray) -> list[str]:
+    """Classes, among three or more of text, that look like a word for unlabelled which numpy turned into text."""
+    return [word for word in ("-1", "nan", "None", "<NA>") if len(classes) > 2 and word in classes.tolist()]
+
+
 def is_known(raw: np.ndarray) -> np.ndarray:
     """Which labels are known: bool (n,)."""
     if raw.dtype.kind == "f":
         return ~np.isnan(raw) & (raw != UNLABELED)
     if raw.dtype.kind == "i":
         return np.asarray(raw != UNLABELED)
+    if raw.dtype.kind in "mM":
+        return ~np.isnat(raw)
     if raw.dtype.kind == "U":
         return np.asarray(raw != "")
     if raw.dtype.kind == "O":
@@ -52,8 +77,13 @@ def is_known(raw: np.ndarray) -> np.ndarray:
 
 
 def _is_label(value: Any) -> bool:
-    missing = value is None or (isinstance(value, float) and value != value) or type(value).__name__ == "NAType"
-    if missing or (isinstance(value, str) and value == ""):
+    odd = isinstance(value, float | np.floating) and value != value
+    if (
+        odd
+        or value is None
+        or type(value).__name__ in ("NAType", "NaTType")
+        or (isinstance(value, str) and value == "")
+    ):
         return False
     return isinstance(value, str | bool) or value != UNLABELED
 
@@ -64,15 +94,14 @@ def _typed(labels: np.ndarray, *, whole: bool) -> np.ndarray:
     Integers beside NaN come as floats, and their user thinks of integers.
     """
     if labels.dtype.kind == "O" and len(labels):
-        labels = np.array(labels.tolist(), dtype=object if _is_varied(labels) else None)
+        if len({isinstance(label, str) for label in labels}) > 1:
+            raise DataError(
+                "labels must all be text or all be numbers, but both came: write 1 as '1', or give each class a number"
+            )
+        labels = np.array(labels.tolist())
     if whole and labels.dtype.kind == "f" and np.isfinite(labels).all() and (labels == np.rint(labels)).all():
         return labels.astype(np.int64)
     return labels
-
-
-def _is_varied(labels: np.ndarray) -> bool:
-    """Text beside numbers: numpy would turn the numbers into text without a word."""
-    return len({isinstance(label, str) for label in labels}) > 1
 
 
 def _plain(value: Any) -> Any:
