@@ -234,6 +234,32 @@ def test_a_schema_file(tmp_path: Path) -> None:
         load(str(path), label="y", schema=tmp_path / "none.toml")
 
 
+def test_a_category_by_schema_is_kept_as_written(tmp_path: Path) -> None:
+    path = made_up.write_csv(tmp_path / "a.csv", "zip,age,y\n01067,3,a\n80331,4,b\nNA,5,a\n")
+    schema = tmp_path / "types.toml"
+    schema.write_text('[columns]\nzip = "category"\n')
+    dataset = load(str(path), label="y", schema=schema)
+    back = arrow_from_rows(dataset.train.x, dataset.about)
+    assert back.column("zip").to_pylist() == ["01067", "80331", None]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"a;b;y\n1;2;p\n3;4;q\n", "has but one column, 'a;b;y': part its cells by commas"),
+        ("a,b,y\n1,café,p\n2,thé,q\n".encode("latin1"), "must be text in UTF-8, but column 'b' is not"),
+        ("a,b,y\n1,x,é\n2,y,q\n".encode("latin1"), "cannot be read as CSV in UTF-8"),
+        (b"a,y\n1,p\n2," + b"x" * 5000 + b"\n", "labels may have 200 characters at most, but column 'y' holds one"),
+    ],
+    ids=["semicolons", "encoding", "encoding of labels", "long labels"],
+)
+def test_a_csv_that_is_none(content: bytes, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=message):
+        load(str(path), label="y")
+
+
 def test_parquet_keeps_types_and_words(tmp_path: Path) -> None:
     given = table().append_column("y", [["a", "b"] * (N // 2)])
     parquet.write_table(given, tmp_path / "a.parquet")

@@ -1,12 +1,14 @@
 """CSV and Parquet: a label column, and columns of any type beside it.
 
 In a CSV a cell that is empty, or `?`, `NA`, `N/A`, `nan` or `null`, is missing; in the label column only an empty one
-is, and means unlabelled. A label of -1 is refused: it could mean a class or, as elsewhere, unlabelled.
+is, and means unlabelled. A label of -1 is refused: it could mean a class or, as elsewhere, unlabelled. A column that
+the schema calls a category keeps its cells as they are written, such as 01234.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
@@ -18,13 +20,14 @@ from synthsieve.data.dataset import Dataset, Examples, Kind
 from synthsieve.data.labels import Labels, listed, read_labels
 from synthsieve.data.reasons import brief
 from synthsieve.data.rows import read_rows, rows_alike, rows_from_arrow
-from synthsieve.data.schema import read_types, repeated_names
+from synthsieve.data.schema import ColumnType, read_types, repeated_names
 from synthsieve.data.sources import Request
 from synthsieve.errors import DataError
 
 __all__ = ["labels_of", "load_csv", "load_parquet", "rows_alike", "rows_from_arrow", "tidied"]
 
 WHOLE_AS_FLOAT = re.compile(r"-?\d+\.0+")
+LONGEST_LABEL = 200
 MISSING = ("", "?", "NA", "N/A", "n/a", "nan", "NaN", "null", "NULL")
 
 
@@ -34,7 +37,8 @@ def load_csv(request: Request) -> Dataset:
     from pyarrow import csv
 
     path = request.path
-    as_they_are = {name: pa.string() for name in (_need_label(request), request.text) if name is not None}
+    columns = (_need_label(request), request.text, *_as_written(request))
+    as_they_are = {name: pa.string() for name in columns if name is not None}
     # Only numbers are missing by pyarrow's word: it knows no label column, in which "NA" may be a class.
     convert = csv.ConvertOptions(column_types=as_they_are, strings_can_be_null=False, null_values=list(MISSING))
     parse = csv.ParseOptions(delimiter="\t" if path.suffix.lower() == ".tsv" else ",", newlines_in_values=True)
@@ -43,7 +47,10 @@ def load_csv(request: Request) -> Dataset:
         table.validate(full=True)
         _ = list(table.column_names)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{path} cannot be read as CSV ({brief(error)}): mend or write it again") from None
+        raise DataError(f"{path} cannot be read as CSV in UTF-8 ({brief(error)}): mend or write it again") from None
+    for field in table.schema:
+        if pa.types.is_binary(field.type):
+            raise DataError(f"{path} must be text in UTF-8, but column {field.name!r} is not: save it as UTF-8")
     return _from_table(table, request, tidy=True)
 
 
@@ -70,11 +77,17 @@ def labels_of(table: Any, label: str, *, origin: str) -> Labels:
     return read_labels(_label_texts(table.column(label), label, origin), origin=f"{origin}, column {label!r}")
 
 
-def tidied(table: Any) -> Any:
-    """A table read from text: cells trimmed, words for missing ones emptied, numbers found that they had hidden."""
+def tidied(table: Any, *, as_written: Collection[str] = ()) -> Any:
+    """A table read from text: cells trimmed, words for missing ones emptied, numbers found that they had hidden.
+
+    No numbers are looked for in the columns `as_written`.
+    """
     columns = {name: table.column(name) for name in table.column_names}
     return type(table).from_pydict(
-        {name: _tidy(cells) if is_text(cells.type) else cells for name, cells in columns.items()}
+        {
+            name: _tidy(cells, to_numbers=name not in as_written) if is_text(cells.type) else cells
+            for name, cells in columns.items()
+        }
     )
 
 
@@ -82,6 +95,12 @@ def _need_label(request: Request) -> str:
     if request.label is None:
         raise DataError(f"{request.path} is a table, which needs the name of its label column: give it with --label")
     return request.label
+
+
+def _as_written(request: Request) -> list[str]:
+    """The columns that the user calls categories."""
+    types = read_types(request.schema) if request.schema is not None else {}
+    return [name for name, kind in types.items() if kind is ColumnType.CATEGORY]
 
 
 def _from_table(table: Any, request: Request, *, tidy: bool) -> Dataset:
@@ -96,7 +115,8 @@ def _from_table(table: Any, request: Request, *, tidy: bool) -> Dataset:
     labels = labels_of(table, label, origin=path.name)
     cells = table.drop_columns([label])
     types = read_types(request.schema) if request.schema is not None else None
-    rows = read_rows(tidied(cells) if tidy else cells, types=types, origin=str(path))
+    cells = tidied(cells, as_written=_as_written(request)) if tidy else cells
+    rows = read_rows(cells, types=types, origin=str(path))
     return Dataset(
         path.stem,
         Kind.TABLE,
@@ -114,6 +134,10 @@ def _check_columns(table: Any, request: Request, label: str) -> None:
     repeated = repeated_names(names)
     if repeated:
         raise DataError(f"{path}: every column needs a name of its own, but {listed(repeated)} came more than once")
+    if len(names) == 1 and label not in names and any(sign in names[0] for sign in ";\t|"):
+        raise DataError(
+            f"{path} has but one column, {names[0][:80]!r}: part its cells by commas, or by tabs and call it .tsv"
+        )
     for kind, name in (("label", label), ("text", request.text)):
         if name is not None and name not in names:
             close = get_close_matches(name, names, n=1)
@@ -125,15 +149,15 @@ def _check_columns(table: Any, request: Request, label: str) -> None:
         raise DataError(f"{path} has a header but no rows")
 
 
-def _tidy(cells: Any) -> Any:
-    """Trimmed text, null where it stands for a missing cell; numbers where nothing else is left."""
+def _tidy(cells: Any, *, to_numbers: bool) -> Any:
+    """Trimmed text, null where it stands for a missing cell; numbers where nothing else is left, if they are wanted."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     trimmed = pc.utf8_trim_whitespace(cells)
     missing = pc.is_in(trimmed, pa.array(MISSING, cells.type))
     trimmed = pc.if_else(missing, pa.scalar(None, cells.type), trimmed)
-    if trimmed.null_count > cells.null_count:
+    if to_numbers and trimmed.null_count > cells.null_count:
         for number in (pa.int64(), pa.float64()):
             try:
                 return trimmed.cast(number)
@@ -147,6 +171,11 @@ def _label_texts(column: Any, name: str, origin: str) -> np.ndarray:
     texts = []
     for value in column.to_pylist():
         text = "" if value is None or value != value else str(value).strip()
+        if len(text) > LONGEST_LABEL:  # an array of text takes as much for each row as for the longest
+            raise DataError(
+                f"{origin}: labels may have {LONGEST_LABEL} characters at most, but column {name!r} holds one of"
+                f" {len(text):,}: name the column of classes"
+            )
         texts.append(text.split(".")[0] if WHOLE_AS_FLOAT.fullmatch(text) else text)
     if "-1" in texts:
         raise DataError(
