@@ -135,6 +135,8 @@ def test_new_rows_that_cannot_be_read() -> None:
         rows_alike(table().set_column(0, "age", [["old"] * N]), schema)
     with pytest.raises(DataError, match="'day' must hold dates such as"):
         rows_alike(table().set_column(7, "day", [["soon"] * N]), schema)
+    with pytest.raises(DataError, match="'day' must hold a date32"):
+        rows_alike(table().set_column(7, "day", [pa.array(range(N), pa.duration("s"))]), schema)
     with pytest.raises(DataError, match="'paid' holds 'perhaps'"):
         rows_alike(table().set_column(6, "paid", [["perhaps"] * N]), schema)
 
@@ -267,6 +269,14 @@ def test_parquet_keeps_types_and_words(tmp_path: Path) -> None:
     back = arrow_from_rows(dataset.train.x, dataset.about)
     assert back.column("time").to_pylist() == given.column("time").to_pylist()
     assert dataset.feature_names == tuple(COLUMNS)
+
+
+def test_a_small_parquet_of_endless_rows_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.parquet"
+    parquet.write_table(pa.table({"a": np.zeros(2_000_000, np.int64), "y": np.zeros(2_000_000, np.int8)}), path)
+    monkeypatch.setattr("synthsieve.data.table.ROOM", 1 << 20)
+    with pytest.raises(DataError, match="claims 2,000,000 rows of 2 columns in"):
+        load(str(path), label="y")
 
 
 def test_a_damaged_schema_is_no_schema() -> None:

@@ -92,7 +92,7 @@ def cells(raw: Any, column: Column, *, origin: str) -> tuple[np.ndarray, int]:
         index = pc.index_in(found, pa.array(column.categories, pa.string()))
         return _floats(index), index.null_count - found.null_count
     if column.type is ColumnType.DATE:
-        return _counts(_as_date(raw, column.name, origin), column.arrow), 0
+        return _counts(_as_date(raw, column.name, origin), column, origin), 0
     try:
         if column.type is ColumnType.BOOLEAN and not pa.types.is_boolean(raw.type):
             return _truths(_as_text(raw, column.name, origin), column.name, origin), 0
@@ -218,14 +218,17 @@ def _as_date(raw: Any, name: str, origin: str) -> Any:
         raise DataError(f"{origin}: column {name!r} must hold dates such as 2024-12-31 ({brief(error)})") from None
 
 
-def _counts(raw: Any, stored_as: str) -> np.ndarray:
-    """Days, milliseconds, ... since 1970 in the unit of `stored_as`; nanoseconds as microseconds, for float64."""
+def _counts(raw: Any, column: Column, origin: str) -> np.ndarray:
+    """Days, milliseconds, ... since 1970 in the unit of the column; nanoseconds as microseconds, for float64."""
     import pyarrow as pa
 
-    kind = arrow_type(stored_as)
+    kind = arrow_type(column.arrow)
     if str(kind).startswith("timestamp[ns"):
         kind = pa.timestamp("us", kind.tz)
-    raw = raw.cast(kind, safe=False)
+    try:
+        raw = raw.cast(kind, safe=False)
+    except pa.ArrowException as error:  # a time of day where there were dates
+        raise DataError(f"{origin}: column {column.name!r} must hold a {column.arrow} ({brief(error)})") from None
     narrow = pa.types.is_date32(kind) or pa.types.is_time32(kind)
     return _floats(raw.cast(pa.int32()) if narrow else raw.cast(pa.int64()))
 

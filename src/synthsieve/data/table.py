@@ -11,11 +11,13 @@ import re
 from collections.abc import Collection
 from difflib import get_close_matches
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from synthsieve.data.arrow_types import is_text
+from synthsieve.data.bounds import MOST_EXPANSION
 from synthsieve.data.dataset import Dataset, Examples, Kind
 from synthsieve.data.labels import Labels, listed, read_labels
 from synthsieve.data.reasons import brief
@@ -28,6 +30,7 @@ __all__ = ["labels_of", "load_csv", "load_parquet", "rows_alike", "rows_from_arr
 
 WHOLE_AS_FLOAT = re.compile(r"-?\d+\.0+")
 LONGEST_LABEL = 200
+ROOM = 1 << 30  # bytes that any table may take, however small its file
 MISSING = ("", "?", "NA", "N/A", "n/a", "nan", "NaN", "null", "NULL")
 
 
@@ -64,6 +67,8 @@ def load_parquet(request: Request) -> Dataset:
     try:
         # The file itself, opened here: given a path, pyarrow would read column values out of folder names.
         with path.open("rb") as stream:
+            claim = parquet.read_metadata(stream)
+            _check_rows(path, claim.num_rows, claim.num_columns)
             table = parquet.read_table(stream)
         table.validate(full=True)
         _ = list(table.column_names)
@@ -95,6 +100,19 @@ def _need_label(request: Request) -> str:
     if request.label is None:
         raise DataError(f"{request.path} is a table, which needs the name of its label column: give it with --label")
     return request.label
+
+
+def _check_rows(path: Path, rows: int, columns: int) -> None:
+    """Refuse a claim of more cells than a file of this size should hold, before room is made for them.
+
+    Parquet can store one value repeated without end in a few bytes; a table of such columns teaches nothing.
+    """
+    size = path.stat().st_size
+    if rows * columns * 8 > max(ROOM, MOST_EXPANSION * size):
+        raise DataError(
+            f"{path} claims {rows:,} rows of {columns:,} columns in {size:,} bytes: it is damaged, or repeats one row"
+            " without end; write fewer rows"
+        )
 
 
 def _as_written(request: Request) -> list[str]:
