@@ -9,7 +9,7 @@ from tests.modalities import sound
 from synthsieve.data.dataset import Dataset, Kind
 from synthsieve.data.encoding import fit_encoding, from_json
 from synthsieve.errors import DataError
-from synthsieve.export.samples import Waveforms
+from synthsieve.waveforms import Waveforms
 
 ROWS = np.arange(0, 60)
 

@@ -16,7 +16,8 @@ from synthsieve.data.sources import load
 from synthsieve.data.spectrograms import format_of_lengths, from_files, from_waveforms, resampled
 from synthsieve.data.splits import make_split
 from synthsieve.errors import DataError
-from synthsieve.export.samples import Waveforms, write_items, write_wav
+from synthsieve.export.samples import write_items, write_wav
+from synthsieve.waveforms import Waveforms
 
 sys.path.append(str(Path(__file__).parent))
 import made_up_sounds as made_up
@@ -76,6 +77,8 @@ def test_what_sample_writes_can_be_read_again(tmp_path: Path) -> None:
         ("file,label\n/etc/passwd,low\n", "must lie inside"),
         ("file,label\n999.wav,low\n", "no such .wav file"),
         ("file,label\n000.wav,low\n000.wav,high\n", "000.wav 2 times"),
+        ("file,label\n000.wav,low\n../tones/000.wav,high\n", "000.wav 2 times"),
+        ("file,label,label\n000.wav,low,high\n", "a name of its own"),
         ("file,label,speaker\n000.wav,low,\n", "row 2 has none"),
         ("file,label\n000.wav,low,more\n", "needs 2 cells"),
         ("file,label\n000.wav,-1\n", "could mean unlabelled"),

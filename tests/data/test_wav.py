@@ -82,9 +82,12 @@ def test_channels_are_averaged(tmp_path: Path) -> None:
         (riff(described(channels=60000), DATA), "1 to 64 channels"),
         (riff(described(rate=0), DATA), "samples a second"),
         (riff(described(rate=4_000_000_000 % 2**32), DATA), "samples a second"),
+        (riff(described(rate=1), (b"data", bytes(10_000))), "may last 3,600 seconds at most, but it claims 5,000"),
         (riff(described(code=3, bits=32), (b"data", np.array([np.nan, 1], "<f4").tobytes())), "must be finite"),
+        (riff(described(code=3, bits=64), (b"data", np.array([1e300, 1], "<f8").tobytes())), "must be finite"),
     ],
 )
+@pytest.mark.filterwarnings("error")
 def test_a_bad_file_is_told_in_one_sentence(tmp_path: Path, content: bytes, match: str) -> None:
     path = tmp_path / "bad.wav"
     path.write_bytes(content)

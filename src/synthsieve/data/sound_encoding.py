@@ -12,8 +12,8 @@ from synthsieve.data.encoding import Codec, Encoding
 from synthsieve.data.sound import griffin_lim
 from synthsieve.data.sound_format import SoundFormat
 from synthsieve.errors import DataError
-from synthsieve.export.samples import Waveforms
 from synthsieve.layout import Layout
+from synthsieve.waveforms import Waveforms
 
 BLOCK = 100  # sounds made audible at a time: some ten megabytes
 

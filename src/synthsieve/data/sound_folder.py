@@ -101,7 +101,7 @@ def _from_metadata(root: Path) -> Listing:
     if missing:
         raise DataError(f"{table} needs the columns file and label, but has {listed(columns)}: add {listed(missing)}")
     files = [_inside(root, row["file"], table) for row in rows]
-    often, times = Counter(files).most_common(1)[0]
+    often, times = Counter(path.resolve() for path in files).most_common(1)[0]
     if times > 1:
         raise DataError(f"{table} names {often.name} {times} times: keep one row for each file")
     group = next((name for name in GROUP_COLUMNS if name in columns), None)
@@ -118,6 +118,8 @@ def _read_rows(table: Path) -> list[dict[str, str]]:
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise DataError(f"{table} cannot be read as CSV in UTF-8 ({brief(error)}): write it anew") from None
     header, rows = [name.strip() for name in (lines or [[]])[0]], [line for line in lines[1:] if line]
+    if len(set(header)) < len(header):
+        raise DataError(f"{table}: every column needs a name of its own, but {listed(header)} came")
     if not rows:
         raise DataError(f"{table} must have a header and a row for each sound, but has none")
     for row in rows:

@@ -19,6 +19,7 @@ from synthsieve.errors import DataError
 
 PCM, FLOAT, EXTENSIBLE = 1, 3, 0xFFFE
 MOST_BYTES = 1 << 28  # of one sound: an hour of what a phone records
+MOST_SECONDS = 3600  # a low rate in a header would else turn a small file into gigabytes at another rate
 MOST_CHANNELS = 64
 WIDTHS = {PCM: (8, 16, 24, 32), FLOAT: (32, 64)}
 
@@ -62,7 +63,8 @@ def read_wav(path: Path) -> tuple[np.ndarray, int]:
             raw = file.read(head.samples * head.channels * head.bits // 8)
     except OSError as error:
         raise DataError(f"{path} cannot be read ({brief(error)}): check that it is there and may be read") from None
-    sound = _samples(raw, head).reshape(-1, head.channels).mean(axis=1, dtype=np.float64).astype(np.float32)
+    with np.errstate(over="ignore"):  # what is too large for float32 is infinite there, and refused
+        sound = _samples(raw, head).reshape(-1, head.channels).mean(axis=1, dtype=np.float64).astype(np.float32)
     if not np.isfinite(sound).all():
         raise DataError(f"{path}: every sample must be finite, but NaN or infinity came: repair or remove it")
     return sound, head.rate
@@ -111,6 +113,11 @@ def _described(path: Path, chunk: bytes | None, start: int, length: int) -> WavH
     samples = length // (channels * bits // 8)
     if samples == 0:
         raise DataError(f"{path} holds no sound: record it again, or remove it")
+    if samples > MOST_SECONDS * rate:
+        raise DataError(
+            f"{path}: a sound may last {MOST_SECONDS:,} seconds at most, but it claims {samples / rate:,.0f} at"
+            f" {rate:,} samples a second: cut it to pieces, or mend its rate"
+        )
     return WavHeader(rate, channels, code, bits, start, samples)
 
 

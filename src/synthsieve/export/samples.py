@@ -6,7 +6,6 @@ import csv
 import io
 import wave
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,21 +13,10 @@ import numpy as np
 
 from synthsieve.export.images import write_image_grid
 from synthsieve.files import write_text, written_atomically
+from synthsieve.waveforms import Waveforms
 
 GRID_COLUMNS = 20
-
-
-@dataclass(frozen=True)
-class Waveforms:
-    """Sounds.
-
-    Attributes:
-        sounds: float32 arrays of samples in [-1, 1], of any lengths.
-        rate: samples a second.
-    """
-
-    sounds: Sequence[np.ndarray]
-    rate: int
+LONGEST_NAME = 60  # characters of a folder's name: 255 bytes at most, whatever the script
 
 
 def write_items(
@@ -52,7 +40,7 @@ def write_items(
     if isinstance(items, Waveforms):
         return _write_sounds(stem, items, list(labels), columns)
     if isinstance(items, list) and all(isinstance(item, str) for item in items):
-        return [_write_csv(stem.with_name(f"{stem.name}.csv"), {"text": items, **columns})]
+        return [_write_csv(stem.with_name(f"{stem.name}.csv"), _beside({"text": items}, columns))]
     if isinstance(items, np.ndarray) and items.dtype == np.uint8 and items.ndim == 4 and items.shape[1] in (1, 3):
         names = np.asarray(labels)
         rows = [items[names == name][:GRID_COLUMNS] for name in dict.fromkeys(labels)]
@@ -66,10 +54,9 @@ def _write_table(stem: Path, table: Any, columns: Mapping[str, Sequence[Any]]) -
     from pyarrow import csv as arrow_csv
     from pyarrow import parquet
 
-    for name, values in columns.items():
-        while name in table.column_names:
-            name = f"synthetic_{name}"
-        table = table.append_column(name, [values])
+    for name, values in _beside(dict.fromkeys(table.column_names, ()), columns).items():
+        if name not in table.column_names:
+            table = table.append_column(name, [values])
     paths = [stem.with_name(f"{stem.name}.csv"), stem.with_name(f"{stem.name}.parquet")]
     with written_atomically(paths[0]) as partial:
         arrow_csv.write_csv(_plain_text(table), partial)
@@ -92,7 +79,7 @@ def _write_sounds(
     names = [f"{_safe(label)}/{number:05d}.wav" for number, label in enumerate(labels)]
     for name, sound in zip(names, items.sounds, strict=True):
         write_wav(folder / name, sound, items.rate)
-    return [folder, _write_csv(folder / "metadata.csv", {"file": names, **columns})]
+    return [folder, _write_csv(folder / "metadata.csv", _beside({"file": names}, columns))]
 
 
 def write_wav(path: Path, sound: np.ndarray, rate: int) -> None:
@@ -105,6 +92,16 @@ def write_wav(path: Path, sound: np.ndarray, rate: int) -> None:
         target.writeframes(samples.tobytes())
 
 
+def _beside(taken: Mapping[str, Sequence[Any]], columns: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
+    """All columns; one whose name is taken is called synthetic_NAME."""
+    together = dict(taken)
+    for name, values in columns.items():
+        while name in together:
+            name = f"synthetic_{name}"
+        together[name] = values
+    return together
+
+
 def _write_csv(path: Path, columns: Mapping[str, Sequence[Any]]) -> Path:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -115,5 +112,5 @@ def _write_csv(path: Path, columns: Mapping[str, Sequence[Any]]) -> Path:
 
 
 def _safe(label: str) -> str:
-    """A label as a folder's name: what is not a letter, a digit, - or _ becomes _."""
-    return "".join(c if c.isalnum() or c in "-_" else "_" for c in label) or "_"
+    """A label as a folder's name: what is not a letter, a digit, - or _ becomes _; no longer than disks take."""
+    return "".join(c if c.isalnum() or c in "-_" else "_" for c in label)[:LONGEST_NAME] or "_"

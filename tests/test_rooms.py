@@ -1,0 +1,29 @@
+"""Who knows whom: the rooms at the bottom know the common modules and themselves, and never each other."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import synthsieve
+
+ROOT = Path(synthsieve.__file__).parent
+COMMON = {"config", "errors", "files", "layout", "pool", "progress", "randomness", "waveforms"}
+MAY_KNOW = {
+    "data": COMMON,
+    "export": COMMON,
+    "networks": COMMON,
+    "sampling": COMMON,
+    "selection": COMMON,
+    "model": COMMON | {"networks"},
+}
+IMPORT = re.compile(r"^\s*(?:from|import) synthsieve\.(\w+)", re.MULTILINE)
+
+
+@pytest.mark.parametrize("room", MAY_KNOW)
+def test_a_room_knows_only_whom_it_may(room: str) -> None:
+    for path in (ROOT / room).rglob("*.py"):
+        strangers = set(IMPORT.findall(path.read_text(encoding="utf-8"))) - MAY_KNOW[room] - {room}
+        assert not strangers, path
