@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 import torch
 from safetensors import safe_open
+from safetensors.torch import save_file
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -266,6 +267,44 @@ def test_damaged_files_are_refused_in_one_sentence(fitted, tmp_path):
             LatentEBMClassifier.load(path)
     with pytest.raises(CheckpointError, match="no estimator at"):
         LatentEBMClassifier.load(tmp_path / "none")
+    with pytest.raises(InputError, match="is a folder"):
+        fitted.save(tmp_path)
+
+
+def rewritten(path, change):
+    """The file with another header, its tensors untouched."""
+    with safe_open(path, framework="pt") as file:
+        header = json.loads(file.metadata()["synthsieve"])
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
+    told = change(header)
+    save_file(tensors, path, metadata={"synthsieve": told if isinstance(told, str) else json.dumps(header)})
+    return path
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda header: header["settings"]["model"].update(encoder_width=65536, encoder_depth=1000),
+        lambda header: header["settings"]["model"].update(latent_dim=65536),
+        lambda header: header["settings"]["model"].update(energy_layers=10**12),
+        lambda header: header["encoding"].update(mean=[0.0] * 10**5, scale=[1.0] * 10**5),
+        lambda header: header["encoding"].update(mean=[float("nan")] * 4),
+        lambda header: header["classes"].update(values=list(range(10**5))),
+        lambda header: header["classes"].update(values=[1, 1, 1]),
+        lambda header: header["classes"].update(values=[1, 2, 10**400]),
+        lambda header: header["held"].update(kind="table"),
+        lambda header: header.update(n_iter=float("inf")),
+        lambda header: header.update(items=["a"]),
+        lambda header: header.update(parameters=["a"]),
+        lambda header: "[" * 100_000,
+    ],
+)
+def test_a_header_that_claims_anything_is_refused_in_one_sentence_before_memory_is_taken(fitted, tmp_path, change):
+    path = rewritten(fitted.save(tmp_path / "a"), change)
+    with pytest.raises(CheckpointError) as caught:
+        LatentEBMClassifier.load(path)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 600
 
 
 def test_augment_gives_a_pool_and_its_proof_on_labels_held_out(fitted, clouds):

@@ -142,7 +142,9 @@ class ModelSettings(_Section):
     )
     encoder: NetworkKind = NetworkKind.AUTO
     encoder_width: int = Field(32, ge=1, le=65536)
-    encoder_depth: int = Field(16, ge=1, description="hidden layers of an mlp; layers of a wide ResNet (6n + 4)")
+    encoder_depth: int = Field(
+        16, ge=1, le=1000, description="hidden layers of an mlp; layers of a wide ResNet (6n + 4)"
+    )
     label_encoder: NetworkKind = Field(NetworkKind.AUTO, description="the label tower's network; auto = as encoder")
     label_width: int = Field(32, ge=1, le=65536, description="width of the label tower")
     view: View = Field(View.PLAIN, description="how the label tower (or the one tower) sees an image")
@@ -152,7 +154,7 @@ class ModelSettings(_Section):
     generator: NetworkKind = NetworkKind.AUTO
     generator_width: int = Field(32, ge=1, le=65536)
     energy_width: int = Field(200, ge=1, le=65536)
-    energy_layers: int = Field(3, ge=1, description="fully connected layers of F")
+    energy_layers: int = Field(3, ge=1, le=1000, description="fully connected layers of F")
     energy_activation: Activation = Activation.SILU
     observation_noise: float = Field(0.3, gt=0, description="sigma of p(x given z)")
     classify: Classify = Field(Classify.MEAN, description="z used for prediction")

@@ -26,11 +26,15 @@ if TYPE_CHECKING:
 
 FORMAT = "synthsieve estimator 1"
 LABEL_KINDS = "biufU"
+MOST_SAID = 300  # characters of a reason that is told: it may quote what the file holds
+DAMAGE = (LookupError, TypeError, ValueError, RuntimeError, AttributeError, ArithmeticError, MemoryError)
 Fitted = TypeVar("Fitted", bound="LatentEBMClassifier")
 
 
 def save(estimator: LatentEBMClassifier, path: Path) -> Path:
     """Write `estimator`, atomically; returns the path."""
+    if path.is_dir():
+        raise InputError(f"an estimator is saved to one file, but {path} is a folder: name a file in it")
     tensors = {
         f"model/{name}": value.detach().clone(memory_format=torch.contiguous_format)
         for name, value in estimator.model_.state_dict().items()
@@ -74,22 +78,42 @@ def load(cls: type[Fitted], path: Path) -> Fitted:
         estimator.stopped_because_, estimator.n_iter_ = str(header["stopped_because"]), int(header["n_iter"])
         estimator.seed_, estimator.n_features_in_ = int(header["seed"]), int(header["n_features_in"])
         if header["feature_names_in"]:
-            estimator.feature_names_in_ = np.asarray(header["feature_names_in"], dtype=object)
+            estimator.feature_names_in_ = np.array([str(name) for name in header["feature_names_in"]], dtype=object)
+        _check_together(estimator)
         estimator.model_ = _model(estimator, tensors)
-    except (KeyError, TypeError, ValueError, RuntimeError, AttributeError, SynthsieveError) as error:
-        raise CheckpointError(f"{path} is damaged or of a later version ({error}): save it again") from None
+    except (*DAMAGE, SynthsieveError) as error:
+        said = " ".join(str(error).split())[:MOST_SAID]
+        raise CheckpointError(f"{path} is damaged or of a later version ({said}): save it again") from None
     return estimator
 
 
+def _check_together(estimator: LatentEBMClassifier) -> None:
+    """Parts of a header that are each well formed may still belong to different estimators."""
+    items, features = (None if part is None else len(part) for part in (estimator.items_, estimator.features_))
+    if estimator.held_.kind != estimator.encoding_.layout.kind:
+        raise ValueError(f"examples of kind {estimator.held_.kind} came with an encoding of another")
+    if items != features:
+        raise ValueError("its items and their embeddings are not as many")
+
+
 def _model(estimator: LatentEBMClassifier, tensors: dict[str, torch.Tensor]) -> GenerativeClassifier:
-    model = GenerativeClassifier(
-        estimator.settings_.model,
-        estimator.encoding_.layout,
-        len(estimator.classes_),
-        generator=torch_stream(0, "overwritten"),
-    )
-    model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    """The networks that the header describes, with the file's weights; made only where the two agree in size."""
     weights = {name.removeprefix("model/"): value for name, value in tensors.items() if name.startswith("model/")}
+
+    def make() -> GenerativeClassifier:
+        return GenerativeClassifier(
+            estimator.settings_.model,
+            estimator.encoding_.layout,
+            len(estimator.classes_),
+            generator=torch_stream(0, "overwritten"),
+        )
+
+    with torch.device("meta"):  # sizes without memory: a header may claim any
+        claimed = {name: value.shape for name, value in make().state_dict().items()}
+    if claimed != {name: value.shape for name, value in weights.items()}:
+        raise ValueError("its weights are not of the sizes that its settings name")
+    model = make()
+    model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     model.load_state_dict(weights)
     return model.requires_grad_(False).eval()
 
@@ -101,7 +125,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
         with safe_open(path, framework="pt") as file:
             header = json.loads((file.metadata() or {}).get("synthsieve", "null"))
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
-    except (SafetensorError, OSError, ValueError, TypeError) as error:
+    except (SafetensorError, OSError, ValueError, TypeError, RecursionError, MemoryError) as error:
         raise CheckpointError(f"{path} is not a whole estimator ({error}): save it again") from None
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise CheckpointError(f"{path} is no estimator of this program (expected {FORMAT!r} in its header)")
@@ -136,12 +160,16 @@ def _labels_to_json(classes: np.ndarray) -> dict[str, Any]:
 
 
 def _labels_from_json(value: dict[str, Any]) -> np.ndarray:
-    if value["object"]:
-        return np.array([str(label) for label in value["values"]], dtype=object)
-    dtype = np.dtype(value["dtype"])
-    if dtype.kind not in LABEL_KINDS:
+    dtype = np.dtype(object) if value["object"] else np.dtype(value["dtype"])
+    if dtype.kind not in LABEL_KINDS + "O":
         raise ValueError(f"labels of type {dtype}")
-    return np.array(value["values"], dtype=None if dtype.kind == "U" else dtype)
+    if dtype.kind in "UO":
+        labels = np.array([str(label) for label in value["values"]], dtype=object if dtype.kind == "O" else None)
+    else:
+        labels = np.array(value["values"], dtype=dtype)
+    if labels.ndim != 1 or len(np.unique(labels)) != len(labels) or len(labels) < 2:
+        raise ValueError("its labels must be a list of two or more, no two alike")
+    return labels
 
 
 def _items_to_json(items: np.ndarray) -> list[Any]:

@@ -115,7 +115,7 @@ def _vectors(layout: Layout) -> Tensor:
     """Where the embedding of each word begins, as the layout brings it. (vocabulary, embedding)."""
     vocabulary, *_, text = layout.details
     vectors = np.frombuffer(base64.b64decode(text), dtype="<f2").reshape(vocabulary, -1)
-    return torch.from_numpy(vectors.astype(np.float32))
+    return torch.from_numpy(vectors.astype(np.float32)).to(torch.get_default_device())
 
 
 NETWORKS = Networks(make_encoder, make_generator)

@@ -19,10 +19,12 @@ def build(make: Callable[[], Built], *, generator: torch.Generator) -> Built:
     """The module `make` returns, its weights drawn from `generator`; no global generator is touched.
 
     Convolutions keep the signal's variance through an activation, linear layers without one; biases start at zero.
+    Within `torch.device("meta")` nothing is allocated.
     """
+    device = torch.get_default_device()
     with torch.device("meta"):
         module = make()
-    module = module.to_empty(device="cpu")
+    module = module.to_empty(device=device)
     for part in module.modules():
         if isinstance(part, nn.Linear | nn.Conv2d | nn.ConvTranspose2d):
             fan_in = part.weight[0].numel() if not isinstance(part, nn.ConvTranspose2d) else part.weight[:, 0].numel()

@@ -41,8 +41,9 @@ class MLP(nn.Module):
         self.sizes = tuple(sizes)
         self.activation = activation
         # skip_init: nn.Linear would draw its first weights from the global generator.
+        device = torch.get_default_device()
         self.layers = nn.ModuleList(
-            nn.utils.skip_init(nn.Linear, fan_in, fan_out) for fan_in, fan_out in pairwise(self.sizes)
+            nn.utils.skip_init(nn.Linear, fan_in, fan_out, device=device) for fan_in, fan_out in pairwise(self.sizes)
         )
         for layer in self.linears():
             # torch's own narrower range lets six layers forget the input: 50 labels then teach little.

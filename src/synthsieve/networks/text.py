@@ -185,5 +185,5 @@ def _draw_rest(module: nn.Module, generator: torch.Generator) -> None:
 @torch.no_grad()
 def _begin_at(words: nn.Embedding, vectors: Tensor) -> None:
     """Let words begin at their vectors, 1 being the length of a random one; where a vector is zero, at random."""
-    known = vectors.norm(dim=1) > 0
-    words.weight[known] = vectors[known] * math.sqrt(vectors.shape[1])
+    known = vectors.norm(dim=1, keepdim=True) > 0
+    words.weight.copy_(torch.where(known, vectors * math.sqrt(vectors.shape[1]), words.weight))
