@@ -193,3 +193,25 @@ def test_tables_from_which_nothing_can_be_learned() -> None:
         fit_encoding(dataset, np.arange(0))
     with pytest.raises(DataError, match="needs a schema"):
         fit_encoding(Dataset("t", Kind.TABLE, ("a", "b"), dataset.train), np.arange(2))
+
+
+def test_digits_are_those_of_training_rows() -> None:
+    rows = read_rows(pa.table({"a": [*np.arange(30) / 2, 0.123456]}))
+    given = Dataset("t", Kind.TABLE, ("p", "q"), Examples(rows.x, np.arange(31) % 2), about=rows.schema)
+    code = fit_encoding(given, np.arange(30)).to_json()["codes"][0]
+    assert (rows.schema.columns[0].decimals, code["decimals"]) == (6, 1)
+
+
+@pytest.mark.parametrize("damage", ["type", "kept", "fixed"])
+def test_a_code_that_does_not_fit_its_column_is_refused(damage: str) -> None:
+    rows = read_rows(pa.table({"a": ["x", "y"] * 10, "b": ["z"] * 20}))
+    given = Dataset("t", Kind.TABLE, ("p", "q"), Examples(rows.x, np.arange(20) % 2), about=rows.schema)
+    value = json.loads(json.dumps(fit_encoding(given, np.arange(20)).to_json()))
+    if damage == "type":
+        value["schema"][0]["arrow"] = "smell"
+    elif damage == "kept":
+        value["codes"][0]["kept"] = [0, 2]
+    else:
+        value["codes"][1]["value"] = 1.0
+    with pytest.raises(DataError, match="damaged or of a later version"):
+        from_json(value)

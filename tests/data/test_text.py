@@ -50,7 +50,12 @@ def test_any_series_of_text_is_stored():
     import pandas as pd
 
     wanted = [b"caf\xc3\xa9", b"b", b""]
-    for given in (["cafe\u0301", "b", None], np.array(["café", "b", ""]), pd.Series(["café", "b ", np.nan])):
+    for given in (
+        ["cafe\u0301", "b", None],
+        np.array(["café", "b", ""]),
+        pd.Series(["café", "b ", np.nan]),
+        [*pd.array(["café", "b", None], "string")],
+    ):
         assert store_texts(given).x.tolist() == wanted
 
 

@@ -238,10 +238,10 @@ def _measured(column: Column, values: np.ndarray) -> Column:
     if column.type not in (ColumnType.NUMBER, ColumnType.DATE):
         return column
     known = values[~np.isnan(values)]
-    decimals = 0 if column.type is ColumnType.DATE else _decimals(known)
+    decimals = 0 if column.type is ColumnType.DATE else decimals_of(known)
     return Column(column.name, column.type, column.arrow, (), decimals, float(known.min()), float(known.max()))
 
 
-def _decimals(known: np.ndarray) -> int | None:
+def decimals_of(known: np.ndarray) -> int | None:
     """The fewest digits after the point that keep every value, up to six; None where six are not enough."""
     return next((digits for digits in range(MOST_DECIMALS + 1) if (np.round(known, digits) == known).all()), None)

@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from synthsieve.data.column_codes import SHARED_DEPTH, CategoryCode, Code, NumberCode, fit_code, read_code
+from synthsieve.data.arrow_types import arrow_type
+from synthsieve.data.cells import decimals_of
+from synthsieve.data.column_codes import SHARED_DEPTH, CategoryCode, Code, FixedCode, NumberCode, fit_code, read_code
 from synthsieve.data.dataset import Dataset, Kind
 from synthsieve.data.encoding import Codec
 from synthsieve.data.rows import arrow_from_rows
-from synthsieve.data.schema import ColumnType, TableSchema
+from synthsieve.data.schema import Column, ColumnType, TableSchema
 from synthsieve.errors import DataError
 from synthsieve.layout import Layout
 
@@ -86,20 +88,36 @@ def _fit(dataset: Dataset, rows: np.ndarray) -> TableEncoding:
     if len(rows) == 0:
         raise DataError("a table's columns need at least one training row to be measured on, but there is none")
     x = dataset.train.x[rows]
-    codes = tuple(
-        fit_code(x[:, i], is_category=column.type in CATEGORICAL, decimals=column.decimals)
-        for i, column in enumerate(schema.columns)
-    )
+    codes = tuple(_fit_column(x[:, i], column) for i, column in enumerate(schema.columns))
     if not any(code.size for code in codes):
         raise DataError(f"{dataset.name}: no column differs between training rows, so there is nothing to learn from")
     return TableEncoding(schema, codes)
+
+
+def _fit_column(cells: np.ndarray, column: Column) -> Code:
+    """The code of one column; its digits too are those of the training rows, not of all rows as in the schema."""
+    digits = decimals_of(cells[~np.isnan(cells)]) if column.type is ColumnType.NUMBER else column.decimals
+    return fit_code(cells, is_category=column.type in CATEGORICAL, decimals=digits)
 
 
 def _read(value: dict[str, Any]) -> TableEncoding:
     schema, codes = TableSchema.from_json(value["schema"]), tuple(read_code(code) for code in value["codes"])
     if len(schema) != len(codes):
         raise ValueError(f"{len(schema)} columns came with {len(codes)} codes")
+    for column, code in zip(schema.columns, codes, strict=True):
+        _check_fit(column, code)
     return TableEncoding(schema, codes)
+
+
+def _check_fit(column: Column, code: Code) -> None:
+    """A ValueError where a column has no such Arrow type, or its code names categories that it does not have."""
+    arrow_type(column.arrow)
+    held: list[float] = [*code.kept, *code.rare] if isinstance(code, CategoryCode) else []
+    if isinstance(code, FixedCode) and column.type in CATEGORICAL and not np.isnan(code.value):
+        held = [code.value]
+    known = 2 if column.type is ColumnType.BOOLEAN else len(column.categories)
+    if held and not 0 <= min(held) <= max(held) < known:
+        raise ValueError(f"column {column.name!r} has {known} categories, but its code names others")
 
 
 CODEC = Codec(_fit, _read)

@@ -46,11 +46,11 @@ def load_text(table: Any, request: Request) -> Dataset:
 def store_texts(texts: Iterable[Any], *, origin: str = "texts") -> Texts:
     """Texts of any iterable (a list, an array, a pandas Series) of str, as they are stored.
 
-    None and NaN are empty texts. One of more than 2,000 bytes is cut after its last whole character.
+    None, NaN and pandas' NA are empty texts. One of more than 2,000 bytes is cut after its last whole character.
     """
     stored, cut, empty = [], 0, 0
     for row, text in enumerate(texts):
-        if text is None or text != text:
+        if _is_missing(text):
             text = ""
         if isinstance(text, bytes):
             text = _decoded(text, row, origin)
@@ -87,6 +87,11 @@ def cut_bytes(text: bytes, most: int) -> bytes:
 def _plain(text: str) -> str:
     """One way to write each accent; no zero bytes, which an array of bytes would lose at the end of a text."""
     return unicodedata.normalize("NFC", text).replace("\0", " ").strip()
+
+
+def _is_missing(text: Any) -> bool:
+    """Whether nothing is there: None, NaN, or NA of pandas, which answers no comparison."""
+    return text is None or type(text).__name__ == "NAType" or (isinstance(text, float) and text != text)
 
 
 def _decoded(text: bytes, row: int, origin: str) -> str:
