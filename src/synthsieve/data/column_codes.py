@@ -74,6 +74,7 @@ class NumberCode:
         missing: whether missing is a state; it is when a training row showed it. Else a missing cell gets score 0.
         continuous: whether training rows hold other values than the spikes.
         decimals: digits that decoded values are rounded to; None for none.
+        step: whole multiples of it are what they are rounded to first, such as days of a timestamp; 1 for none.
     """
 
     knots: np.ndarray
@@ -82,9 +83,10 @@ class NumberCode:
     missing: bool
     continuous: bool
     decimals: int | None
+    step: float = 1.0
 
     @classmethod
-    def fit(cls, cells: np.ndarray, decimals: int | None) -> NumberCode:
+    def fit(cls, cells: np.ndarray, decimals: int | None, step: float = 1.0) -> NumberCode:
         known = cells[~np.isnan(cells)]
         values, counts = np.unique(known, return_counts=True)
         ranks = (np.cumsum(counts) - 0.5 * counts) / len(known)
@@ -93,7 +95,7 @@ class NumberCode:
         spikes = np.sort(values[often[counts[often] >= fewest]]) if len(values) > 1 else values
         kept = _spread(ranks)
         missing = len(known) < len(cells)
-        return cls(values[kept], ndtri(ranks[kept]), spikes, missing, len(spikes) < len(values), decimals)
+        return cls(values[kept], ndtri(ranks[kept]), spikes, missing, len(spikes) < len(values), decimals, step)
 
     @property
     def size(self) -> int:
@@ -122,6 +124,8 @@ class NumberCode:
         chosen = np.concatenate([none[:, None], states], axis=1).argmax(axis=1)
         # Scores as float32, in which blocks come: a knot's own comes back as that knot, to its last digit.
         values = np.interp(block[:, 0], self.scores.astype(np.float32), self.knots)
+        if self.step != 1:
+            values = np.rint(values / self.step) * self.step
         if self.decimals is not None:
             values = np.clip(np.round(values, self.decimals), self.knots[0], self.knots[-1])
         of_state = np.array([0.0, *[np.nan] * self.missing, *self.spikes])
@@ -130,7 +134,7 @@ class NumberCode:
     def to_json(self) -> dict[str, Any]:
         arrays = {name: getattr(self, name).tolist() for name in ("knots", "scores", "spikes")}
         flags = {"missing": self.missing, "continuous": self.continuous, "decimals": self.decimals}
-        return {"code": "number", **arrays, **flags}
+        return {"code": "number", **arrays, **flags, "step": self.step}
 
     def _score(self, values: np.ndarray) -> np.ndarray:
         return np.interp(values, self.knots, self.scores)
@@ -204,12 +208,12 @@ class CategoryCode:
         return {"code": "category", **arrays, "missing": self.missing}
 
 
-def fit_code(cells: np.ndarray, *, is_category: bool, decimals: int | None = None) -> Code:
+def fit_code(cells: np.ndarray, *, is_category: bool, decimals: int | None = None, step: float = 1.0) -> Code:
     """The code of a column, measured on the cells of training rows: float64 (n,), n at least 1."""
     known = cells[~np.isnan(cells)]
     if not len(known) or (len(known) == len(cells) and (known == known[0]).all()):
         return FixedCode(float(known[0]) if len(known) else float("nan"))
-    return CategoryCode.fit(cells) if is_category else NumberCode.fit(cells, decimals)
+    return CategoryCode.fit(cells) if is_category else NumberCode.fit(cells, decimals, step)
 
 
 def read_code(value: dict[str, Any]) -> Code:
@@ -227,7 +231,10 @@ def read_code(value: dict[str, Any]) -> Code:
     if value["code"] != "number" or not rising or not np.isfinite([*knots, *scores, *spikes]).all():
         raise ValueError("a number's knots must be finite and ascending")
     decimals = None if value["decimals"] is None else int(value["decimals"])
-    return NumberCode(knots, scores, spikes, bool(value["missing"]), bool(value["continuous"]), decimals)
+    step = float(value.get("step", 1.0))  # runs of earlier versions had none
+    if not 0 < step < np.inf:
+        raise ValueError(f"a number's step must be positive, not {step}")
+    return NumberCode(knots, scores, spikes, bool(value["missing"]), bool(value["continuous"]), decimals, step)
 
 
 def _spread(ranks: np.ndarray) -> np.ndarray:

@@ -12,6 +12,7 @@ from synthsieve.data.arrow_types import arrow_type
 from synthsieve.data.cells import decimals_of
 from synthsieve.data.column_codes import SHARED_DEPTH, CategoryCode, Code, FixedCode, NumberCode, fit_code, read_code
 from synthsieve.data.dataset import Dataset, Kind
+from synthsieve.data.date_steps import date_step
 from synthsieve.data.encoding import Codec
 from synthsieve.data.rows import arrow_from_rows
 from synthsieve.data.schema import Column, ColumnType, TableSchema
@@ -96,8 +97,10 @@ def _fit(dataset: Dataset, rows: np.ndarray) -> TableEncoding:
 
 def _fit_column(cells: np.ndarray, column: Column) -> Code:
     """The code of one column; its digits too are those of the training rows, not of all rows as in the schema."""
-    digits = decimals_of(cells[~np.isnan(cells)]) if column.type is ColumnType.NUMBER else column.decimals
-    return fit_code(cells, is_category=column.type in CATEGORICAL, decimals=digits)
+    known = cells[~np.isnan(cells)]
+    if column.type is ColumnType.DATE:
+        return fit_code(cells, is_category=False, decimals=0, step=date_step(known, column.arrow))
+    return fit_code(cells, is_category=column.type in CATEGORICAL, decimals=decimals_of(known))
 
 
 def _read(value: dict[str, Any]) -> TableEncoding:
