@@ -1,6 +1,7 @@
 """Embeddings that stand for the rows of a table: read with them, and what comes out named by the nearest of them."""
 
 import json
+import pickle
 
 import numpy as np
 import pyarrow.csv as arrow_csv
@@ -10,6 +11,7 @@ from typer.testing import CliRunner
 
 from synthsieve.cli.app import app
 from synthsieve.data.dataset import Kind
+from synthsieve.data.embeddings import read_embeddings
 from synthsieve.data.sources import load
 from synthsieve.errors import DataError
 from synthsieve.learning.shown import nearest_items
@@ -58,7 +60,7 @@ def test_an_npz_may_hold_them(tmp_path):
         (np.zeros(60), r"shape \(n, features\), but came with shape \(60,\)"),
         (np.full((60, 2), np.nan), "finite"),
         (np.array([["a"]] * 60), "must be numbers"),
-        (np.array([[{}]] * 60, dtype=object), "cannot be read as .npy"),
+        (np.array([[{}]] * 60, dtype=object), "pickled array, which is refused"),
     ],
 )
 def test_a_matrix_that_does_not_fit_is_refused(features, complaint, tmp_path):
@@ -97,3 +99,16 @@ def test_drawn_embeddings_are_named_by_their_nearest_rows(tmp_path):
     with np.load(out / "samples.npz") as drawn:
         distances = np.linalg.norm(drawn["x"] - x[rows], axis=1)
     np.testing.assert_allclose(table.column("distance").to_numpy(), distances, rtol=1e-4)
+
+
+def test_nothing_but_plain_arrays_is_read(tmp_path):
+    path = tmp_path / "e.npy"
+    np.save(path, np.array([{}] * 4, dtype=object), allow_pickle=True)
+    with pytest.raises(DataError, match="pickled array, which is refused"):
+        read_embeddings(path)
+    for content in (pickle.dumps([1, 2]), b"", b"PK\x03\x04 an archive"):
+        path.write_bytes(content)
+        with pytest.raises(DataError, match=r"is no \.npy array"):
+            read_embeddings(path)
+    np.save(path, np.ones((4, 2), dtype=np.float16))
+    assert read_embeddings(path).dtype == np.float32

@@ -79,6 +79,7 @@ def test_what_sample_writes_can_be_read_again(tmp_path: Path) -> None:
         ("file,label\n000.wav,low\n000.wav,high\n", "000.wav 2 times"),
         ("file,label\n000.wav,low\n../tones/000.wav,high\n", "000.wav 2 times"),
         ("file,label,label\n000.wav,low,high\n", "a name of its own"),
+        (f"file,label\n000.wav,{'x' * 999}\n", "200 characters at most, but one has 999"),
         ("file,label,speaker\n000.wav,low,\n", "row 2 has none"),
         ("file,label\n000.wav,low,more\n", "needs 2 cells"),
         ("file,label\n000.wav,-1\n", "could mean unlabelled"),

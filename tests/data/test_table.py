@@ -251,7 +251,10 @@ def test_a_category_by_schema_is_kept_as_written(tmp_path: Path) -> None:
         (b"a;b;y\n1;2;p\n3;4;q\n", "has but one column, 'a;b;y': part its cells by commas"),
         ("a,b,y\n1,café,p\n2,thé,q\n".encode("latin1"), "must be text in UTF-8, but column 'b' is not"),
         ("a,b,y\n1,x,é\n2,y,q\n".encode("latin1"), "cannot be read as CSV in UTF-8"),
-        (b"a,y\n1,p\n2," + b"x" * 5000 + b"\n", "labels may have 200 characters at most, but column 'y' holds one"),
+        (
+            b"a,y\n1,p\n2," + b"x" * 5000 + b"\n",
+            "column 'y': labels may have 200 characters at most, but one has 5,000",
+        ),
     ],
     ids=["semicolons", "encoding", "encoding of labels", "long labels"],
 )

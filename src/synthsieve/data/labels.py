@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
 from synthsieve.data.dataset import UNLABELED
 from synthsieve.errors import DataError
+
+LONGEST_LABEL = 200  # characters
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,16 @@ def read_labels(raw: np.ndarray, *, origin: str, classes: tuple[str, ...] | None
     of_distinct = np.array([index.get(str(text), UNLABELED) for text in distinct], dtype=np.int64)
     y = of_distinct[inverse.reshape(-1)] if len(distinct) else np.zeros(0, dtype=np.int64)
     return Labels(np.where(known, y, UNLABELED).astype(np.int64), classes)
+
+
+def check_lengths(texts: Iterable[str], *, origin: str) -> None:
+    """Refuse long texts before they become an array, which takes as much for each row as for the longest."""
+    longest = max(map(len, texts), default=0)
+    if longest > LONGEST_LABEL:
+        raise DataError(
+            f"{origin}: labels may have {LONGEST_LABEL} characters at most, but one has {longest:,}: name the column of"
+            " classes"
+        )
 
 
 def _as_text(raw: np.ndarray, origin: str) -> tuple[np.ndarray, np.ndarray]:

@@ -114,8 +114,15 @@ def _check_header(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo)
 def read_npy(path: Path) -> np.ndarray:
     """One `.npy` array; mapped first, so that a header claiming more than the file holds fails before allocating."""
     try:
-        return np.array(np.load(path, mmap_mode="r", allow_pickle=False))
+        with path.open("rb") as stream:
+            if stream.read(len(np.lib.format.MAGIC_PREFIX)) != np.lib.format.MAGIC_PREFIX:  # numpy would try others
+                raise DataError(f"{path} is no .npy array: write it with numpy.save, as plain numbers")
+        return np.array(np.lib.format.open_memmap(path, mode="r"))
+    except DataError:
+        raise
     except Exception as error:  # as above
+        if "Python objects" in str(error):
+            raise DataError(f"{path} is a pickled array, which is refused: save plain numbers") from None
         raise DataError(
             f"{path} cannot be read as .npy ({brief(error)}): it may be cut short, write it again"
         ) from None

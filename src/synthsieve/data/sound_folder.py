@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from synthsieve.data.dataset import UNLABELED, Dataset, Examples, Kind
-from synthsieve.data.labels import Labels, listed, read_labels
+from synthsieve.data.labels import Labels, check_lengths, listed, read_labels
 from synthsieve.data.reasons import brief
 from synthsieve.data.sound_format import SoundFormat
 from synthsieve.data.sources import Request
@@ -104,6 +104,8 @@ def _from_metadata(root: Path) -> Listing:
     often, times = Counter(path.resolve() for path in files).most_common(1)[0]
     if times > 1:
         raise DataError(f"{table} names {often.name} {times} times: keep one row for each file")
+    for name in ("label", *GROUP_COLUMNS):
+        check_lengths((row.get(name, "") for row in rows), origin=f"{table}, column {name!r}")
     group = next((name for name in GROUP_COLUMNS if name in columns), None)
     groups = None if group is None else np.array([row[group] for row in rows], dtype=str)
     if groups is not None and (groups == "").any():

@@ -19,7 +19,7 @@ import numpy as np
 from synthsieve.data.arrow_types import is_text
 from synthsieve.data.bounds import MOST_EXPANSION
 from synthsieve.data.dataset import Dataset, Examples, Kind
-from synthsieve.data.labels import Labels, listed, read_labels
+from synthsieve.data.labels import Labels, check_lengths, listed, read_labels
 from synthsieve.data.reasons import brief
 from synthsieve.data.rows import read_rows, rows_alike, rows_from_arrow
 from synthsieve.data.schema import ColumnType, read_types, repeated_names
@@ -29,7 +29,6 @@ from synthsieve.errors import DataError
 __all__ = ["labels_of", "load_csv", "load_parquet", "rows_alike", "rows_from_arrow", "tidied"]
 
 WHOLE_AS_FLOAT = re.compile(r"-?\d+\.0+")
-LONGEST_LABEL = 200
 ROOM = 1 << 30  # bytes that any table may take, however small its file
 MISSING = ("", "?", "NA", "N/A", "n/a", "nan", "NaN", "null", "NULL")
 
@@ -189,12 +188,8 @@ def _label_texts(column: Any, name: str, origin: str) -> np.ndarray:
     texts = []
     for value in column.to_pylist():
         text = "" if value is None or value != value else str(value).strip()
-        if len(text) > LONGEST_LABEL:  # an array of text takes as much for each row as for the longest
-            raise DataError(
-                f"{origin}: labels may have {LONGEST_LABEL} characters at most, but column {name!r} holds one of"
-                f" {len(text):,}: name the column of classes"
-            )
         texts.append(text.split(".")[0] if WHOLE_AS_FLOAT.fullmatch(text) else text)
+    check_lengths(texts, origin=f"{origin}, column {name!r}")
     if "-1" in texts:
         raise DataError(
             f"{origin}: label -1 in column {name!r} could mean unlabelled or a class: leave the cell empty for"
