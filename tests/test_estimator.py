@@ -1,8 +1,12 @@
 """The scikit-learn door: its contract, what it accepts, what it learns, what it refuses."""
 
+import gc
 import io
 import json
+import os
+import tempfile
 import time
+import warnings
 from contextlib import redirect_stderr
 
 import joblib
@@ -23,8 +27,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from synthsieve import LatentEBMClassifier
 from synthsieve.data.in_memory import guess_kind
-from synthsieve.data.targets import read_targets
+from synthsieve.data.targets import read_groups, read_targets
 from synthsieve.errors import CheckpointError, InputError, SynthsieveError
+from synthsieve.estimator import _threads_of
+from synthsieve.export.samples import write_wav
 
 SMALL = {
     "model.encoder_width": 32,
@@ -167,6 +173,115 @@ def test_a_series_of_sentences_is_text():
     )  # which scikit-learn then refuses: one number a row is no table
 
 
+class Stream:
+    """What polars and others show of a table: Arrow's stream, and neither a length nor a shape."""
+
+    def __init__(self, table):
+        self.table = table
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self.table.__arrow_c_stream__(requested_schema)
+
+
+def test_an_arrow_stream_a_record_batch_and_an_array_are_read_as_the_table_that_was_learned_from(clouds):
+    x, y = clouds
+    table = pa.Table.from_pandas(as_frame(x))
+    estimator = small(max_iter=3).fit(Stream(table), y)
+    assert estimator.n_features_in_ == 4
+    expected = estimator.predict_proba(table)
+    for given in (Stream(table), table.to_batches()[0], table.to_reader(), table.select(list("dcba")), x, as_frame(x)):
+        assert np.array_equal(estimator.predict_proba(given), expected)
+
+
+def test_a_data_frame_comes_back_with_its_names_and_types(tmp_path):
+    frame = pd.DataFrame(
+        {
+            0: np.arange(60.0) % 7,
+            1: pd.array([1, 2, None] * 20, dtype="Int64"),
+            2: pd.array([True, False, None] * 20, dtype="boolean"),
+            3: pd.Categorical(["u", "v", "w"] * 20),
+            4: pd.array(["q", "r", None] * 20, dtype="string"),
+            5: pd.date_range("2020", periods=60),
+        },
+        index=range(100, 160),
+    )
+    estimator = small(max_iter=3).fit(frame, pd.Series(np.arange(60) % 3, index=range(60)))
+    for fitted_so in (estimator, LatentEBMClassifier.load(estimator.save(tmp_path / "a"))):
+        drawn, _ = fitted_so.sample(20)
+        assert drawn.columns.tolist() == frame.columns.tolist()
+        for name in range(5):
+            assert type(drawn[name].dtype) is type(frame[name].dtype)
+        assert fitted_so.predict(drawn).shape == (60,)
+    LatentEBMClassifier.load(rewritten(tmp_path / "a", lambda header: header["held"].update(frame="{]"))).sample(1)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda x: x,
+        lambda x: x.astype(np.float32),
+        lambda x: 255 * x,
+        lambda x: 2 * x - 1,
+        lambda x: (255 * x).astype(np.uint8),
+        lambda x: (255 * x).astype(int)[:, None],
+        lambda x: x > 0.5,
+        lambda x: np.stack([x, x, x], axis=3),
+        torch.from_numpy,
+    ],
+)
+def test_images_come_back_in_the_form_they_came_in(make, tmp_path):
+    images = make(np.random.default_rng(0).random((40, 8, 8)))
+    estimator = small(max_iter=3).fit(images, np.arange(40) % 2)
+    drawn, _ = LatentEBMClassifier.load(estimator.save(tmp_path / "a")).sample(3)
+    given = np.asarray(images)
+    assert (drawn.dtype, drawn.shape[1:]) == (given.dtype, given.shape[1:])
+    assert given.min() - 0.5 <= drawn.min() <= drawn.max() <= given.max() + 0.5
+    assert np.ptp(drawn.astype(float)) > 0
+    assert estimator.predict(drawn).shape == (6,)
+
+
+def test_unlabelled_images_may_be_bytes_beside_floats():
+    images, y = np.random.default_rng(0).integers(0, 256, (40, 8, 8)).astype(np.uint8), np.arange(20) % 2
+    ours = small(max_iter=3).fit(images[:20] / 255.0, y, unlabeled_X=images[20:])
+    theirs = small(max_iter=3).fit(images[:20] / 255.0, y, unlabeled_X=images[20:] / 255.0)
+    np.testing.assert_allclose(ours.predict_proba(images), theirs.predict_proba(images), atol=1e-4)
+    small(max_iter=1).fit(images[:20], y, unlabeled_X=images[:0])
+    for given in (np.zeros((3, 12, 12)), np.zeros((3, 8))):
+        with pytest.raises(InputError, match="unlabeled_X must be like X"):
+            small(max_iter=1).fit(images[:20], y, unlabeled_X=given)
+
+
+def test_the_named_modality_is_checked_as_the_guessed_one():
+    for modality in ("auto", "image"):
+        with pytest.raises(InputError, match="resize the images to 8x12"):
+            small(modality=modality).fit(np.zeros((4, 7, 9)), [0, 1, 0, 1])
+
+
+def test_texts_may_be_missing_and_come_in_any_column():
+    texts, y = ["good day", "bad night", None, "good night"] * 5, [1, 0, -1, 1] * 5
+    estimator = small(max_iter=3).fit(texts, y)
+    expected = estimator.predict_proba(texts)
+    frame = pd.DataFrame({"said": texts})
+    for given in (frame["said"], frame, np.array(texts, dtype=object)[:, None], pa.array(texts), pa.table(frame)):
+        assert np.array_equal(estimator.predict_proba(given), expected)
+    assert estimator.predict(["", None]).shape == (2,)
+    for given, words in (("good", "single one"), (frame.assign(b=1), "one text a row"), ([["a"]], "must be a str")):
+        with pytest.raises(InputError, match=words):
+            estimator.predict(given)
+
+
+def test_paths_of_wav_files_are_sounds_and_drawn_sounds_go_in_again(tmp_path):
+    sounds = np.random.default_rng(0).normal(0, 0.1, (8, 2000))
+    paths = [tmp_path / f"{i}.wav" for i in range(8)]
+    for path, sound in zip(paths, sounds, strict=True):
+        write_wav(path, sound, 8000)
+    estimator = small(max_iter=2).fit([str(path) for path in paths], [0, 1] * 4)
+    assert estimator.held_.kind == "sound"
+    assert estimator.predict(estimator.sample(2)[0]).shape == (4,)
+    with pytest.raises(InputError, match=r"gone\.wav"):
+        estimator.predict([tmp_path / "gone.wav"])
+
+
 def test_a_row_s_answer_does_not_depend_on_its_neighbours(fitted, clouds):
     x, _ = clouds
     for method in ("predict_proba", "transform", "score_samples"):
@@ -185,6 +300,9 @@ def test_the_same_random_state_gives_the_same_bytes_and_none_gives_others(clouds
     assert np.array_equal(first.predict_proba(x), second.predict_proba(x))
     assert np.array_equal(first.sample(3)[0], second.sample(3)[0])
     assert not np.array_equal(first.sample(3)[0], first.sample(3, random_state=1)[0])
+    assert not np.array_equal(*(first.sample(3, random_state=None)[0] for _ in range(2)))
+    with pytest.raises(InputError, match="whole number"):
+        first.sample(2.5)
     state = np.random.RandomState(0)
     assert (
         small(random_state=state, max_iter=2).fit(x, y).seed_ != small(random_state=state, max_iter=2).fit(x, y).seed_
@@ -293,6 +411,8 @@ def rewritten(path, change):
         lambda header: header["classes"].update(values=[1, 1, 1]),
         lambda header: header["classes"].update(values=[1, 2, 10**400]),
         lambda header: header["held"].update(kind="table"),
+        lambda header: header["held"].update(images={"axes": "hw", "dtype": "O", "value_range": None}),
+        lambda header: header["held"].update(frame="{}"),
         lambda header: header.update(n_iter=float("inf")),
         lambda header: header.update(items=["a"]),
         lambda header: header.update(parameters=["a"]),
@@ -349,6 +469,11 @@ def test_embeddings_are_learned_from_and_their_items_come_back(clouds, tmp_path)
     assert estimator.predict(x).shape == (120,)
     with pytest.raises(InputError, match="a row for each item"):
         small().fit(items[:-1], y, features=x)
+    frame = pd.DataFrame({"name": items, "price": 1.0})
+    shown, _ = small(max_iter=2, modality="table").fit(frame, y, features=pd.DataFrame(x)).sample(2)
+    assert shown.columns.tolist() == ["name", "price"]
+    ragged = [np.arange(i % 3 + 1) for i in range(120)]
+    assert len(small(max_iter=2).fit(ragged, y, features=x).sample(2)[0]) == 6
 
 
 def test_groups_stay_on_one_side(clouds):
@@ -357,6 +482,9 @@ def test_groups_stay_on_one_side(clouds):
     estimator = small(max_iter=2, validation_fraction=0.25).fit(x, y, groups=groups)
     split = estimator._run.split
     assert not set(groups[split.validation]) & set(groups[split.labeled])
+    assert read_groups(["b", None, "a", float("nan"), "b"], 5).tolist() == [0, 1, 2, 3, 0]
+    with pytest.raises(InputError, match="one for each of 120 rows"):
+        small().fit(x, y, groups=groups[:5], sample_weight=np.ones(120))
 
 
 def test_verbose_tells_and_silence_is_the_default(clouds):
@@ -365,6 +493,49 @@ def test_verbose_tells_and_silence_is_the_default(clouds):
     with redirect_stderr(said):
         small(max_iter=3).fit(x, y)
     assert said.getvalue() == ""
+    with redirect_stderr(said):
+        small(max_iter=3, verbose=True).fit(x, y)
+    assert "fit: 3/3" in said.getvalue()
+
+
+def test_a_fit_that_fails_leaves_no_half_and_no_folder_and_the_threads_as_they_were(clouds, tmp_path, monkeypatch):
+    x, y = clouds
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        estimator = small(max_iter=2).fit(as_frame(x), y)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", ResourceWarning)
+            estimator.fit(["one two", "three four"] * 4, [0, 1] * 4)
+        assert not hasattr(estimator, "feature_names_in_")
+        assert len(list(tmp_path.iterdir())) == 1
+        estimator.set_params(settings={"learning.prior_learning_rate": 1e30, "learning.elbo_learning_rate": 1e30})
+        with pytest.raises(SynthsieveError):
+            estimator.set_params(max_iter=50).fit(x, y)
+        with pytest.raises(NotFittedError):
+            estimator.predict(x)
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+    del estimator
+    gc.collect()
+    assert not list(tmp_path.iterdir())
+
+
+def test_threads_are_counted_as_joblib_does_and_never_beyond_the_cores(monkeypatch):
+    monkeypatch.setattr(os, "cpu_count", lambda: 4)
+    assert [_threads_of(n) for n in (1, 3, 10**9, -1, -2, -9)] == [1, 3, 4, 4, 3, 1]
+    for bad in (0, 1.0, "2"):
+        with pytest.raises(InputError, match="n_jobs"):
+            _threads_of(bad)
+
+
+def test_max_time_that_reading_took_already_still_leaves_a_model(clouds):
+    x, y = clouds
+    estimator = small(max_time=1e-6).fit(x, y)
+    assert (estimator.n_iter_, estimator.stopped_because_) == (1, "max_time of 1e-06 s was reached")
+    assert estimator.predict(x).shape == (120,)
 
 
 @pytest.mark.parametrize(
@@ -375,7 +546,14 @@ def test_verbose_tells_and_silence_is_the_default(clouds):
         ({"y": lambda x, y: None}, "requires y"),
         ({"x": lambda x, y: np.where(x > 3, np.nan, x)}, "contains NaN"),
         ({"x": lambda x, y: x[:0]}, "0 sample"),
+        ({"x": lambda x, y: pd.DataFrame(x, columns=list("aabc"))}, "a name of its own"),
         ({"max_time": 0}, "max_time must be above 0"),
+        ({"max_time": "5"}, "max_time must be above 0"),
+        ({"max_iter": 2.5}, "max_iter must be a whole number"),
+        ({"random_state": "a"}, "random_state must be an int"),
+        ({"modality": None}, "modality must be auto"),
+        ({"settings": "a.toml"}, "goes into preset"),
+        ({"settings": {"seed": 3}}, "give random_state"),
         ({"settings": {"learning.stepz": 3}}, "did you mean"),
         ({"settings": {"learning.steps": "many"}}, "learning.steps"),
         ({"preset": "svhn-cpi"}, "svhn-cpu"),
@@ -390,7 +568,7 @@ def test_bad_input_is_one_clear_sentence(clouds, change, words):
     x, y = change.pop("x", lambda x, y: x)(x, y), change.pop("y", lambda x, y: y)(x, y)
     given = {name: change.pop(name) for name in ("sample_weight", "unlabeled_X") if name in change}
     with pytest.raises(ValueError, match=words) as caught:
-        small(max_iter=2, **change).fit(x, y, **given)
+        small(**{"max_iter": 2, **change}).fit(x, y, **given)
     if isinstance(caught.value, SynthsieveError):  # others are scikit-learn's own words
         assert "\n" not in str(caught.value)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -58,15 +59,19 @@ def settings_in_memory(
         asked["model"]["latent_dim"] = latent_dim
     values: dict[str, Any] = {"seed": seed, **asked}
     for name, value in changes.items():
-        if isinstance(value, Mapping):
-            values.setdefault(name, {}).update(value)
-        else:
-            section, _, field = name.partition(".")
+        section, dot, field = str(name).partition(".")
+        if section == "seed":
+            raise ConfigError("the seed is not among the settings of an estimator: give random_state")
+        if dot:
             values.setdefault(section, {})[field] = value
+        elif isinstance(value, Mapping):
+            values.setdefault(section, {}).update(value)
+        else:
+            values[section] = value
+    if max_iter is not None and (not isinstance(max_iter, Integral) or max_iter < 1):
+        raise ConfigError(f"max_iter must be a whole number, 1 or more, but {max_iter!r} came")
     settings = load_settings(preset or default_preset("", dataset), base=values)
-    if max_iter is not None and max_iter < 1:
-        raise ConfigError(f"max_iter must be 1 or more, but {max_iter} came")
-    return settings.over(settings.learning.steps if max_iter is None else max_iter)
+    return settings.over(settings.learning.steps if max_iter is None else int(max_iter))
 
 
 def latent_dim_for(x: np.ndarray) -> int:

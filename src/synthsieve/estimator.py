@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import tempfile
 import time
 import warnings
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from numbers import Integral, Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,9 +28,11 @@ from sklearn.utils.validation import (
 
 from synthsieve.config import Settings
 from synthsieve.data.checks import check_dataset
+from synthsieve.data.containers import as_items, check_names, is_frame, opened, picked, rows_of
 from synthsieve.data.dataset import UNLABELED, Dataset, Examples, Kind
-from synthsieve.data.in_memory import Held, as_array, guess_kind, is_frame, read_alike, read_held, rows_of
-from synthsieve.data.targets import as_labels, is_known, read_targets, stray_words
+from synthsieve.data.encoding import ImageEncoding
+from synthsieve.data.in_memory import Held, give_back, kind_of, read_alike, read_held
+from synthsieve.data.targets import as_labels, is_known, read_groups, read_targets, stray_words
 from synthsieve.defaults import settings_in_memory
 from synthsieve.drawing import draw_samples
 from synthsieve.errors import ConfigError, DataError, InputError, SelectionError
@@ -130,6 +136,7 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
             groups: (n,) anything that names a group; rows of one group stay on one side of the validation split.
         """
         started = time.monotonic()
+        self.__dict__.pop("model_", None)  # where this fit fails, an earlier one does not answer for it
         with as_input_errors():
             dataset = self._read(X, y, unlabeled_X, sample_weight, features, groups)
             self.seed_ = _seed_of(self.random_state)
@@ -161,23 +168,25 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
             return rowwise.elbo_of(self.model_, self.encoding_, x, seed=self.seed_)
 
     def sample(
-        self, n_per_class: int = 1, *, temperature: float | None = None, random_state: int = 0
+        self, n_per_class: int = 1, *, temperature: float | None = None, random_state: Any = 0
     ) -> tuple[Any, np.ndarray]:
         """New labelled examples: X in the form that `fit` was given, and y (n_per_class x classes,), class by class.
 
         Args:
             n_per_class: of each class.
             temperature: of the chains; below 1 surer and less varied. None takes that of the settings.
-            random_state: other samples for other numbers.
+            random_state: other samples for other numbers; None draws new ones at each call.
         """
         check_is_fitted(self)
-        if n_per_class < 1:
-            raise InputError(f"n_per_class must be 1 or more, but {n_per_class} came")
+        if not isinstance(n_per_class, Integral) or n_per_class < 1:
+            raise InputError(f"n_per_class must be a whole number, 1 or more, but {n_per_class!r} came")
         sampling = self.settings_.sampling
         heat = sampling.temperature if temperature is None else temperature
         chains = LangevinSettings(sampling.num_steps, sampling.step_size, heat)
         with self.threads():
-            drawn = draw_samples(self.model_, self.encoding_, per_class=n_per_class, chains=chains, seed=random_state)
+            drawn = draw_samples(
+                self.model_, self.encoding_, per_class=int(n_per_class), chains=chains, seed=_seed_of(random_state)
+            )
         return self.as_given(drawn.x), self.classes_[drawn.y]
 
     def augment(self, *, X_test: Any = None, y_test: Any = None, cv: int = 3, **augmentation: Any) -> Augmentation:
@@ -200,9 +209,8 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
     def as_given(self, x: np.ndarray) -> Any:
         """Examples as stored -> in the form that `fit` was given; the nearest items, where it was given items."""
         if self.items_ is not None:
-            return self.items_[_nearest(x, np.asarray(self.features_))]
-        items = self.encoding_.items(x)
-        return items.to_pandas() if self.held_.frame else items
+            return picked(self.items_, _nearest(x, np.asarray(self.features_)))
+        return give_back(self.encoding_.items(x), self.held_)
 
     def save(self, path: str | Path) -> Path:
         """Write the fitted estimator to one file: weights as safetensors, all else as JSON in its header."""
@@ -223,7 +231,7 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
         """Let torch use `n_jobs` threads, and afterwards as many as before."""
         before = torch.get_num_threads()
         if self.n_jobs is not None:
-            torch.set_num_threads(max(1, self.n_jobs))
+            torch.set_num_threads(_threads_of(self.n_jobs))
         try:
             yield
         finally:
@@ -231,11 +239,14 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
 
     def read_more(self, X: Any) -> np.ndarray:
         """Examples like those of `fit`, as stored."""
-        return read_alike(self._checked(X, reset=False), self.held_, rate=self.rate)
+        return read_alike(self._checked(opened(X), self.held_.kind, reset=False), self.held_, rate=self.rate)
 
     @property
     def _n_features_out(self) -> int:
         return self.settings_.model.latent_dim
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "model_")
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the data and the folder of `fit`: a copy predicts and draws, and does not carry them along."""
@@ -259,44 +270,46 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
         """What `fit` was given, as a data set; attributes that describe it are set."""
         if y is None:
             raise InputError("requires y to be passed, but the target y is None: give -1 where a label is not known")
-        learned_from = self._checked(X if features is None else features, reset=True)
+        learned_from = opened(X if features is None else features)
+        kind = kind_of(learned_from, self.modality) if features is None else Kind.VECTOR
+        learned_from = self._checked(learned_from, kind, reset=True)
         count = rows_of(learned_from)
         labels = self._labels(y, count)
-        held = read_held(learned_from, modality=self.modality, schema=self.schema, rate=self.rate)
+        held = read_held(learned_from, modality=kind, schema=self.schema, rate=self.rate)
         self._keep_items(None if features is None else X, held.x)
-        self.held_ = Held(held.x[:0], held.kind, held.about, held.value_range, held.frame)
+        self.held_ = Held(held.x[:0], held.kind, held.about, held.images, held.frame)
         parts: dict[str, Any] = {
             "x": held.x,
             "y": labels,
-            "groups": None if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1],
+            "groups": None if groups is None else read_groups(groups, count),
             "weights": None if sample_weight is None else self._weights(sample_weight, count),
         }
         if parts["weights"] is not None:
             used = parts["weights"] > 0
             parts = {name: None if part is None else part[used] for name, part in parts.items()}
             parts["weights"] = parts["weights"] / parts["weights"].mean()
-        if unlabeled_X is not None:
+        unlabeled_X = opened(unlabeled_X)
+        if unlabeled_X is not None and rows_of(unlabeled_X):
             parts = _with_unlabeled(parts, self.read_more(unlabeled_X))
         names = tuple(str(label) for label in self.classes_)
         dataset = Dataset(IN_MEMORY.source, held.kind, names, Examples(**parts), about=held.about)
         check_dataset(dataset)
         return dataset
 
-    def _checked(self, X: Any, *, reset: bool) -> Any:
+    def _checked(self, X: Any, kind: str, *, reset: bool) -> Any:
         """X, once scikit-learn finds nothing wrong with it: finite numbers, known column names, as many columns."""
-        if reset:
-            kind: str = guess_kind(X) if self.modality == "auto" else self.modality
-        else:
-            kind = self.held_.kind
-        if kind == Kind.VECTOR:
-            dense = as_array(X) if hasattr(X, "detach") else X
-            return validate_data(self, dense, reset=reset, accept_sparse=True, dtype=[np.float64, np.float32])
         if is_frame(X):
+            check_names(X)
+        if kind == Kind.VECTOR:
+            return validate_data(self, X, reset=reset, accept_sparse=True, dtype=[np.float64, np.float32])
+        if reset:
+            self.__dict__.pop("feature_names_in_", None)
+        if is_frame(X) or (kind == Kind.TABLE and isinstance(X, np.ndarray)):
             _check_feature_names(self, X, reset=reset)
         if rows_of(X) == 0:
             raise InputError(f"at least one example is needed, but X has 0 sample(s) (shape={np.shape(X)})")
         if reset:
-            self.n_features_in_ = int(np.prod(np.shape(X)[1:])) if hasattr(X, "shape") else 1
+            self.n_features_in_ = _count_features(X, kind)
         return X
 
     def _labels(self, y: Any, count: int) -> np.ndarray:
@@ -330,12 +343,18 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
         return weights
 
     def _keep_items(self, items: Any, x: np.ndarray) -> None:
-        self.items_ = None if items is None else np.asarray(items)
+        self.items_ = None if items is None else as_items(items)
         self.features_ = None if items is None else x
-        if self.items_ is not None and len(self.items_) != len(x):
-            raise InputError(f"features must have a row for each item, but {len(x)} rows came for {len(self.items_)}")
+        if self.items_ is not None and rows_of(self.items_) != len(x):
+            count = rows_of(self.items_)
+            raise InputError(f"features must have a row for each item, but {len(x)} rows came for {count}")
 
     def _settings_for(self, dataset: Dataset) -> Settings:
+        if not isinstance(self.settings, Mapping | None):
+            raise InputError(
+                f'settings must be a mapping such as {{"learning.smoothness_weight": 0.5}}, but {self.settings!r} came:'
+                " a preset or a TOML file goes into preset"
+            )
         labeled = int((dataset.train.y != UNLABELED).sum())
         fraction = self.validation_fraction
         if fraction == "auto":
@@ -352,16 +371,16 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
 
     def _learn(self, dataset: Dataset, settings: Settings, started: float) -> None:
         """The first phase, in a folder of its own that goes with the estimator."""
-        if self.max_time is not None and not self.max_time > 0:
-            raise InputError(f"max_time must be above 0 seconds, but {self.max_time} came")
-        workspace = tempfile.TemporaryDirectory(prefix="synthsieve-")
-        out = Path(workspace.name) / "first-phase"
+        if self.max_time is not None and not (isinstance(self.max_time, Real) and self.max_time > 0):
+            raise InputError(f"max_time must be above 0 seconds, but {self.max_time!r} came")
+        workspace = _Workspace()
+        out = workspace.path / "first-phase"
         with self.threads():
             first = settings.first_phase()
             if self.max_time is not None:
-                first = _paced(dataset, first, started, self.max_time, Path(workspace.name) / "pace")
+                first = _paced(dataset, first, started, self.max_time, workspace.path / "pace")
             run = RunFolder.create(out, IN_MEMORY, first, dataset)
-            progress = for_stream("fit", quiet=not self.verbose)
+            progress = for_stream("fit", quiet=not self.verbose, always=True)
             stop = None if self.max_time is None else _clock(started, self.max_time)
             result = loop.fit(run, dataset, progress=progress, stop=stop)
         self.settings_ = settings.model_copy(update={"learning": run.settings.learning})
@@ -369,6 +388,14 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
         self.history_ = read_history(out / "history.jsonl")
         self.n_iter_, self.stopped_because_ = result.steps, result.stopped_because
         self._workspace, self._run, self._dataset = workspace, run, dataset
+
+
+class _Workspace:
+    """A folder that goes when nobody holds it any more."""
+
+    def __init__(self) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix="synthsieve-"))
+        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
 
 
 @contextmanager
@@ -388,14 +415,36 @@ def _seed_of(random_state: Any) -> int:
         return int(random_state.randint(2**31 - 1))
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(2**31))
+    if not isinstance(random_state, Integral):
+        raise InputError(f"random_state must be an int, a numpy generator or None, but {random_state!r} came")
     return int(random_state)
+
+
+def _threads_of(n_jobs: Any) -> int:
+    """As joblib counts: -1 means every core, -2 all but one; never more than there are."""
+    cores = os.cpu_count() or 1
+    if not isinstance(n_jobs, Integral) or n_jobs == 0:
+        raise InputError(f"n_jobs must be a whole number other than 0, or None, but {n_jobs!r} came")
+    wanted = int(n_jobs)
+    return min(wanted, cores) if wanted > 0 else max(1, cores + 1 + wanted)
+
+
+def _count_features(X: Any, kind: str) -> int:
+    """Numbers or cells of one example; 1 for a text, a path or a sound of any length."""
+    if hasattr(X, "shape"):
+        return int(np.prod(X.shape[1:]))
+    return len(X[0]) if kind == Kind.TABLE else 1
 
 
 def _with_unlabeled(parts: dict[str, Any], more: np.ndarray) -> dict[str, Any]:
     """The same with rows `more` behind, without labels, each a group of its own."""
-    y, groups, weights = parts["y"], parts["groups"], parts["weights"]
+    x, y, groups, weights = parts["x"], parts["y"], parts["groups"], parts["weights"]
+    if more.shape[1:] != x.shape[1:]:
+        raise InputError(f"unlabeled_X must be like X, {x.shape[1:]} each, but came with {more.shape[1:]}")
+    if np.uint8 in (x.dtype, more.dtype) and x.dtype != more.dtype:  # images of bytes beside images of floats
+        x, more = (ImageEncoding(x.shape[1:]).encode(part) for part in (x, more))
     return {
-        "x": np.concatenate([parts["x"], more]),
+        "x": np.concatenate([x, more]),
         "y": np.concatenate([y, np.full(len(more), UNLABELED)]),
         "groups": None if groups is None else np.concatenate([groups, groups.max() + 1 + np.arange(len(more))]),
         "weights": None if weights is None else np.concatenate([weights, np.ones(len(more))]),
@@ -409,13 +458,15 @@ def _paced(dataset: Dataset, settings: Settings, started: float, max_time: float
 
     run = RunFolder.create(scratch, IN_MEMORY, settings, dataset)
     learner, source = run.new_learner(), BatchSource(run, dataset)
-    take_step(learner, next(source))  # the first is slow: memory is taken, kernels are chosen
-    begun = time.monotonic()
-    for _ in range(PACE_STEPS):
+    done, begun = -1, time.monotonic()
+    while done < PACE_STEPS and time.monotonic() < started + max_time:
         take_step(learner, next(source))
-    pace = (time.monotonic() - begun) / PACE_STEPS
-    left = SPARE * (max_time - (time.monotonic() - started))
-    return settings.over(max(1, min(settings.learning.steps, int(left / pace))))
+        done += 1
+        if not done:  # the first does not count: memory is taken, kernels are chosen
+            begun = time.monotonic()
+    now = time.monotonic()
+    fitting = SPARE * (started + max_time - now) * done / (now - begun) if done > 0 else 1
+    return settings.over(max(1, min(settings.learning.steps, int(fitting))))
 
 
 def _clock(started: float, max_time: float) -> Callable[[], str | None]:

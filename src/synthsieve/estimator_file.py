@@ -13,6 +13,7 @@ from safetensors.torch import save_file
 
 from synthsieve.config import settings_from
 from synthsieve.data import in_memory
+from synthsieve.data.containers import as_items
 from synthsieve.data.encoding import from_json
 from synthsieve.errors import CheckpointError, InputError, SynthsieveError
 from synthsieve.files import written_atomically
@@ -72,7 +73,7 @@ def load(cls: type[Fitted], path: Path) -> Fitted:
         estimator.settings_ = settings_from(header["settings"])
         estimator.encoding_ = from_json(header["encoding"])
         estimator.held_ = in_memory.from_json(header["held"], estimator.encoding_)
-        estimator.items_ = None if header["items"] is None else np.asarray(header["items"])
+        estimator.items_ = None if header["items"] is None else as_items(header["items"])
         estimator.features_ = tensors["features"].numpy() if "features" in tensors else None
         estimator.history_ = list(header["history"])
         estimator.stopped_because_, estimator.n_iter_ = str(header["stopped_because"]), int(header["n_iter"])
@@ -172,7 +173,9 @@ def _labels_from_json(value: dict[str, Any]) -> np.ndarray:
     return labels
 
 
-def _items_to_json(items: np.ndarray) -> list[Any]:
+def _items_to_json(items: Any) -> list[Any]:
+    if not isinstance(items, np.ndarray):
+        raise InputError(f"items in a {type(items).__name__} cannot be saved: fit with a list of text or numbers")
     if items.dtype.kind not in "biufU" and not all(isinstance(item, str) for item in items.ravel()):
         raise InputError(f"items of type {items.dtype} cannot be saved: use text or numbers")
     plain: list[Any] = items.tolist()

@@ -114,7 +114,7 @@ def _learn_on(
     for cell in cells:
         run = RunFolder.create(folder / cell.slug, base.origin, settings_of(cell, settings), dataset)
         loop.branch(run, base)
-        loop.fit(run, dataset, progress=for_stream(cell.name, quiet=not verbose))
+        loop.fit(run, dataset, progress=for_stream(cell.name, quiet=not verbose, always=True))
         done.append((run, run.model()))
     return done
 
@@ -131,7 +131,9 @@ def _cross_fitted(
         seen = replace(dataset, train=replace(dataset.train, y=y))
         part = folder / f"{number}"
         base = RunFolder.create(part / "first-phase", estimator._run.origin, estimator._run.settings, seen)
-        loop.fit(base, seen, progress=for_stream(f"part {number + 1} of {cv}", quiet=not estimator.verbose))
+        loop.fit(
+            base, seen, progress=for_stream(f"part {number + 1} of {cv}", quiet=not estimator.verbose, always=True)
+        )
         arms = _learn_on(base, seen, cells, settings, part, estimator.verbose)
         for cell, (_, model) in zip(cells, arms, strict=True):
             x, truth = dataset.train.x[hidden], dataset.train.y[hidden]

@@ -60,12 +60,13 @@ def in_words(seconds: float) -> str:
 
 @dataclass
 class PlainLines:
-    """A line every `every` seconds, the first after two: quick work stays silent."""
+    """A line every `every` seconds, the first after two: quick work stays silent. `ends` tells the end in any case."""
 
     label: str
     stream: TextIO = field(default_factory=lambda: sys.stderr)
     every: float = 10.0
     first_after: float = 2.0
+    ends: bool = False
     clock: Callable[[], float] = time.monotonic
     _estimate: Estimate = field(init=False)
     _next: float | None = field(init=False, default=None)
@@ -78,7 +79,8 @@ class PlainLines:
         left = self._estimate.seconds_left(done, total)
         if self._next is None:
             self._next = now + self.first_after
-        if now < self._next or left is None:
+        at_end = self.ends and done >= total
+        if left is None or (now < self._next and not at_end):
             return
         self._next = now + self.every
         tail = f", {message}" if message else ""
@@ -122,9 +124,12 @@ class Bar:
             self._rich.stop()
 
 
-def for_stream(label: str, *, quiet: bool = False, stream: TextIO | None = None) -> Progress:
-    """A bar when standard error is a terminal, plain lines when it is not, silence when `quiet`."""
+def for_stream(label: str, *, quiet: bool = False, stream: TextIO | None = None, always: bool = False) -> Progress:
+    """A bar when standard error is a terminal, plain lines when it is not, silence when `quiet`.
+
+    With `always` plain lines tell the end of quick work too.
+    """
     stream = stream or sys.stderr
     if quiet:
         return Silent()
-    return Bar(label) if stream.isatty() else PlainLines(label, stream)
+    return Bar(label) if stream.isatty() else PlainLines(label, stream, ends=always)

@@ -204,4 +204,4 @@ _CODECS: dict[str, Codec | str] = {
 
 def _check_shape(x: np.ndarray, shape: tuple[int, ...]) -> None:
     if x.shape[1:] != shape:
-        raise DataError(f"examples must have shape (n, {', '.join(map(str, shape))}), but came with {x.shape}")
+        raise DataError(f"examples must have shape {tuple(shape)} each, but came with {x.shape[1:]}")

@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
+from synthsieve.data.containers import as_array, as_arrow, is_frame, is_series
 from synthsieve.data.dataset import Kind
 from synthsieve.data.encoding import Encoding
 from synthsieve.data.features import read_features
+from synthsieve.data.image_form import ImageForm
 from synthsieve.data.rows import rows_alike, rows_from_arrow
 from synthsieve.data.sound_format import SoundFormat
-from synthsieve.data.text import store_texts
+from synthsieve.data.text import is_missing, store_texts
 from synthsieve.errors import DataError
-
-MOST_DENSE_BYTES = 4 << 30
 
 
 @dataclass(frozen=True)
@@ -28,15 +28,15 @@ class Held:
         x: as `data.dataset.Examples` stores them.
         kind: the modality.
         about: what `Dataset.about` holds for that kind.
-        value_range: of images that came as floats.
-        frame: the user's examples came as a pandas data frame, and go back as one.
+        images: how the user's array holds them, where they are images.
+        frame: where the user's examples came as a pandas data frame, what Arrow noted of it; they go back as one.
     """
 
     x: np.ndarray
     kind: str
     about: Any = None
-    value_range: tuple[float, float] | None = None
-    frame: bool = False
+    images: ImageForm | None = None
+    frame: str | None = None
 
 
 def read_held(given: Any, *, modality: str = "auto", schema: Any = None, rate: int | None = None) -> Held:
@@ -46,36 +46,69 @@ def read_held(given: Any, *, modality: str = "auto", schema: Any = None, rate: i
         schema: the types of a table's columns that are guessed wrongly.
         rate: samples a second, of waveforms.
     """
-    kind = guess_kind(given) if modality == "auto" else modality
+    kind = kind_of(given, modality)
     if kind == Kind.TABLE:
-        x, about = rows_from_arrow(as_arrow(given), schema)
-        return Held(x, kind, about, frame=is_frame(given))
+        table = as_arrow(given)
+        x, about = rows_from_arrow(table, schema)
+        return Held(x, kind, about, frame=table.schema.metadata[b"pandas"].decode() if is_frame(given) else None)
     if kind == Kind.SOUND:
         form = _sound_format(given, rate)
         return Held(_spectrograms(given, form, rate), kind, form)
     if kind in (Kind.IMAGE, Kind.VECTOR):
-        features = read_features(as_array(given), origin="X")
+        array = as_array(given)
+        features = read_features(array, origin="X")
         if features.kind != kind:
-            raise DataError(f"X was to be of kind {kind}, but its shape {np.shape(given)} is that of a {features.kind}")
-        return Held(features.x, kind, None, features.value_range)
+            raise DataError(f"X was to be of kind {kind}, but its shape {array.shape} is that of a {features.kind}")
+        images = ImageForm.of(array, features.value_range) if kind == Kind.IMAGE else None
+        return Held(features.x, kind, None, images)
+    if kind == Kind.TEXT:
+        return Held(store_texts(_texts(given), origin="X").x, kind)
     return Held(read_alike(given, Held(np.empty(0), kind)), kind)
 
 
 def read_alike(given: Any, like: Held, *, rate: int | None = None) -> np.ndarray:
     """More examples of the kind that `like` holds, to be predicted; only its description is looked at."""
     if like.kind == Kind.TABLE:
-        return rows_alike(as_arrow(given), like.about)
+        return rows_alike(as_arrow(given, like.about.names), like.about)
     if like.kind == Kind.TEXT:
-        return store_texts(list(given), origin="X").x
+        return store_texts(_texts(given), origin="X", some_words=False).x
     if like.kind == Kind.SOUND:
         return _spectrograms(given, like.about, rate)
     if like.kind in (Kind.IMAGE, Kind.VECTOR):
-        return read_features(as_array(given), origin="X", value_range=like.value_range).x
+        return read_features(
+            as_array(given), origin="X", value_range=like.images.value_range if like.images else None
+        ).x
     return np.asarray(given)
 
 
+def give_back(items: Any, held: Held) -> Any:
+    """Examples as the encoding gives them, in the form that the user held `held` in."""
+    if held.images is not None:
+        return held.images.give_back(items)
+    if held.frame is None:
+        return items
+    try:
+        return items.replace_schema_metadata({"pandas": held.frame}).to_pandas()
+    except (LookupError, TypeError, ValueError, AttributeError, SyntaxError):  # notes that a file spoiled
+        return items.to_pandas(ignore_metadata=True)
+
+
+def kind_of(given: Any, modality: str) -> str:
+    """A `Kind` by its name, one's own as it is; `auto` looks at what is given."""
+    if modality == "auto":
+        return guess_kind(given)
+    if not isinstance(modality, str):
+        raise DataError(f"modality must be auto or a name such as {', '.join(Kind)}, but {modality!r} came")
+    return Kind(modality) if modality in set(Kind) else modality
+
+
 def guess_kind(given: Any) -> Kind:
-    """Data frames, Arrow tables and arrays of mixed cells are tables, rows of text are text, arrays by their shape."""
+    """Data frames, Arrow tables and arrays of mixed cells are tables, rows of text are text, arrays by their shape.
+
+    Waveforms that were drawn, and texts that all end in .wav, are sounds.
+    """
+    if _are_waveforms(given) or _are_wavs(given):
+        return Kind.SOUND
     if holds_text(given):
         return Kind.TEXT
     is_arrow = hasattr(given, "__arrow_c_stream__") and not is_series(given)  # a series has that door, too
@@ -92,80 +125,34 @@ def _dimensions(given: Any) -> int:
         return 0
 
 
-def is_frame(given: Any) -> bool:
-    """Whether it is a pandas data frame."""
-    return hasattr(given, "iloc") and hasattr(given, "columns")
-
-
 def holds_text(given: Any) -> bool:
-    """Whether it is one text a row: a list, a one-dimensional array or a series of str."""
+    """Whether it is one text a row: a list, a one-dimensional array or a series of str, some perhaps missing."""
     if not isinstance(given, list | tuple | np.ndarray) and not is_series(given):
         return False
-    return len(given) > 0 and all(isinstance(item, str) for item in given)
-
-
-def is_series(given: Any) -> bool:
-    """Whether it is a pandas series."""
-    return hasattr(given, "iloc") and not hasattr(given, "columns")
-
-
-def as_array(given: Any) -> np.ndarray:
-    """A dense array of numbers from an array, a list, a torch tensor or a sparse matrix."""
-    if hasattr(given, "detach"):
-        return np.asarray(given.detach().cpu().numpy())
-    if hasattr(given, "toarray"):
-        needed = int(np.prod(given.shape)) * 4
-        if needed > MOST_DENSE_BYTES:
-            raise DataError(
-                f"a sparse X is made dense, but shape {given.shape} would take {needed / 1e9:.0f} GB: make it smaller"
-                " first, with sklearn's TruncatedSVD for instance"
-            )
-        return np.asarray(given.toarray())
-    array = np.asarray(given)
-    return array.astype(np.float64) if array.dtype.kind == "O" else array
-
-
-def as_arrow(given: Any) -> Any:
-    """A pyarrow table from a data frame, anything with Arrow's stream interface, or rows of mixed cells."""
-    import pyarrow as pa
-
-    if isinstance(given, pa.Table):
-        return given
-    try:
-        if is_frame(given):
-            return pa.Table.from_pandas(given.rename(columns=str), preserve_index=False)
-        if hasattr(given, "__arrow_c_stream__"):
-            return pa.table(given)
-        cells = np.asarray(given, dtype=object)
-        return pa.table({f"x{i}": pa.array(list(cells[:, i])) for i in range(cells.shape[1])})
-    except (pa.ArrowException, TypeError, ValueError, IndexError) as error:
-        raise DataError(
-            f"X cannot be read as a table ({str(error).splitlines()[0]}): each column needs one type"
-        ) from None
+    found = False
+    for item in given:
+        if not isinstance(item, str) and not is_missing(item):
+            return False
+        found |= isinstance(item, str)
+    return found
 
 
 def to_json(held: Held) -> dict[str, Any]:
     """A description of `held` without its examples; what the encoding knows too is not in it."""
-    return {
-        "kind": str(held.kind),
-        "frame": held.frame,
-        "value_range": None if held.value_range is None else list(held.value_range),
-    }
+    images = None if held.images is None else held.images.to_json()
+    return {"kind": str(held.kind), "frame": held.frame, "images": images}
 
 
 def from_json(value: dict[str, Any], encoding: Encoding) -> Held:
     """What `to_json` described, without examples."""
-    span = value["value_range"]
-    value_range = None if span is None else (float(span[0]), float(span[1]))
-    about = getattr(encoding, {"table": "schema", "sound": "form"}.get(value["kind"], ""), None)
-    return Held(np.empty(0), str(value["kind"]), about, value_range, bool(value["frame"]))
-
-
-def rows_of(given: Any) -> int:
-    """How many examples there are."""
-    if hasattr(given, "num_rows"):
-        return int(given.num_rows)
-    return int(given.shape[0]) if hasattr(given, "shape") else len(given)
+    kind, frame = kind_of(None, value["kind"]), value["frame"]
+    if not isinstance(frame, str | None) or (frame is not None and kind != Kind.TABLE):
+        raise ValueError("what it says of a data frame is no text, or there is none")
+    about = getattr(encoding, {Kind.TABLE: "schema", Kind.SOUND: "form"}.get(kind, ""), None)  # type: ignore[call-overload]
+    images = None if value["images"] is None else ImageForm.from_json(value["images"])
+    if (images is None) != (kind != Kind.IMAGE):
+        raise ValueError(f"a form of images came with examples of kind {kind}, or none with images")
+    return Held(np.empty(0), kind, about, images, frame)
 
 
 def _is_mixed(given: Any) -> bool:
@@ -178,23 +165,53 @@ def _is_mixed(given: Any) -> bool:
     return array.dtype.kind == "O" and any(isinstance(cell, str) or cell is None for cell in array.ravel())
 
 
+def _texts(given: Any) -> list[Any]:
+    """One text a row; a table of one column is that column."""
+    if isinstance(given, str | bytes):
+        raise DataError("X must be a list of texts, but a single one came: put it into a list")
+    if is_frame(given) and given.shape[1] == 1:
+        return list(given.iloc[:, 0])
+    if hasattr(given, "column_names") and len(given.column_names) == 1:
+        return list(given.column(0).to_pylist())
+    sides = len(given.shape) if hasattr(given, "shape") else 1
+    if sides == 2 and given.shape[1] == 1:
+        return list(np.asarray(given)[:, 0])
+    if sides != 1:
+        raise DataError(f"X must be one text a row, but came with shape {given.shape}: give the column of the texts")
+    return list(given)
+
+
+def _are_waveforms(given: Any) -> bool:
+    """Whether it is what `sample` gives for sounds."""
+    return hasattr(given, "sounds") and hasattr(given, "rate")
+
+
 def _are_paths(given: Any) -> bool:
     return all(isinstance(item, str | Path) for item in given)
+
+
+def _are_wavs(given: Any) -> bool:
+    """Whether it is paths that all end in .wav."""
+    if not isinstance(given, list | tuple | np.ndarray) and not is_series(given):
+        return False
+    return len(given) > 0 and _are_paths(given) and all(str(item).lower().endswith(".wav") for item in given)
 
 
 def _sound_format(given: Any, rate: int | None) -> SoundFormat:
     """A format made to measure for paths of .wav files or for waveforms."""
     from synthsieve.data.spectrograms import format_of_files, format_of_lengths
 
+    given, rate = (given.sounds, given.rate) if _are_waveforms(given) else (given, rate)
     if _are_paths(given):
         return format_of_files([Path(item) for item in given])
     known = _rate(rate)
-    return format_of_lengths([len(waveform) / known for waveform in given], [known] * len(given))
+    return format_of_lengths([np.size(waveform) / known for waveform in given], [known] * len(given))
 
 
 def _spectrograms(given: Any, form: SoundFormat, rate: int | None) -> np.ndarray:
     from synthsieve.data.spectrograms import from_files, from_waveforms
 
+    given, rate = (given.sounds, given.rate) if _are_waveforms(given) else (given, rate)
     if _are_paths(given):
         return from_files([Path(item) for item in given], form)
     return from_waveforms(given, _rate(rate), form)

@@ -77,15 +77,14 @@ def is_known(raw: np.ndarray) -> np.ndarray:
 
 
 def _is_label(value: Any) -> bool:
-    odd = isinstance(value, float | np.floating) and value != value
-    if (
-        odd
-        or value is None
-        or type(value).__name__ in ("NAType", "NaTType")
-        or (isinstance(value, str) and value == "")
-    ):
+    if not _is_there(value) or (isinstance(value, str) and value == ""):
         return False
     return isinstance(value, str | bool) or value != UNLABELED
+
+
+def _is_there(value: Any) -> bool:
+    nan = isinstance(value, float | np.floating) and value != value
+    return not nan and value is not None and type(value).__name__ not in ("NAType", "NaTType")
 
 
 def _typed(labels: np.ndarray, *, whole: bool) -> np.ndarray:
@@ -106,3 +105,13 @@ def _typed(labels: np.ndarray, *, whole: bool) -> np.ndarray:
 
 def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
+
+
+def read_groups(given: Any, count: int) -> np.ndarray:
+    """A number for each of `count` groups' names, of any type: int64 (count,); a row without one is its own group."""
+    names = as_labels(given)
+    if names.shape != (count,):
+        raise DataError(f"groups must name one for each of {count} rows, but came with shape {names.shape}")
+    numbers: dict[Any, int] = {}
+    keys = (_plain(name) if _is_there(name) else (None, row) for row, name in enumerate(names))
+    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)

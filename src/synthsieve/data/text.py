@@ -43,14 +43,15 @@ def load_text(table: Any, request: Request) -> Dataset:
     return Dataset(path.stem, Kind.TEXT, labels.classes, Examples(texts.x, labels.y), notes=texts.notes)
 
 
-def store_texts(texts: Iterable[Any], *, origin: str = "texts") -> Texts:
+def store_texts(texts: Iterable[Any], *, origin: str = "texts", some_words: bool = True) -> Texts:
     """Texts of any iterable (a list, an array, a pandas Series) of str, as they are stored.
 
     None, NaN and pandas' NA are empty texts. One of more than 2,000 bytes is cut after its last whole character.
+    With `some_words` they may not all be empty.
     """
     stored, cut, empty = [], 0, 0
     for row, text in enumerate(texts):
-        if _is_missing(text):
+        if is_missing(text):
             text = ""
         if isinstance(text, bytes):
             text = _decoded(text, row, origin)
@@ -64,7 +65,7 @@ def store_texts(texts: Iterable[Any], *, origin: str = "texts") -> Texts:
         empty += not stored[-1]
     if not stored:
         raise DataError(f"{origin}: at least one row is needed, but none came")
-    if empty == len(stored):
+    if some_words and empty == len(stored):
         raise DataError(f"{origin}: some texts must hold words, but all {empty} are empty: name another column")
     notes = []
     if cut:
@@ -89,7 +90,7 @@ def _plain(text: str) -> str:
     return unicodedata.normalize("NFC", text).replace("\0", " ").strip()
 
 
-def _is_missing(text: Any) -> bool:
+def is_missing(text: Any) -> bool:
     """Whether nothing is there: None, NaN, or NA of pandas, which answers no comparison."""
     return text is None or type(text).__name__ == "NAType" or (isinstance(text, float) and text != text)
 
