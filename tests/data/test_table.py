@@ -226,6 +226,7 @@ def test_a_schema_file(tmp_path: Path) -> None:
     for text, message in (
         ('[columns]\nzpi = "category"\n', "no column 'zpi', which its schema names: did you mean 'zip'"),
         ('[columns]\nzip = "categori"\n', "did you mean 'category'"),
+        ('[columns]\ny = "category"\n', "gives a type to 'y', which is the label"),
         ('[colums]\nzip = "category"\n', r"one section, \[columns\]"),
         ("[columns", "cannot be read as a schema"),
     ):

@@ -131,7 +131,9 @@ def _from_table(table: Any, request: Request, *, tidy: bool) -> Dataset:
         return of_text
     labels = labels_of(table, label, origin=path.name)
     cells = table.drop_columns([label])
-    types = read_types(request.schema) if request.schema is not None else None
+    types = read_types(request.schema) if request.schema is not None else {}
+    if label in types:
+        raise DataError(f"{request.schema} gives a type to {label!r}, which is the label: take that line away")
     cells = tidied(cells, as_written=_as_written(request)) if tidy else cells
     rows = read_rows(cells, types=types, origin=str(path))
     return Dataset(
