@@ -26,6 +26,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from synthsieve import LatentEBMClassifier
+from synthsieve import estimator as estimator_module
 from synthsieve.data.in_memory import guess_kind
 from synthsieve.data.targets import read_groups, read_targets
 from synthsieve.errors import CheckpointError, InputError, SynthsieveError
@@ -445,6 +446,15 @@ def test_augment_gives_a_pool_and_its_proof_on_labels_held_out(fitted, clouds):
     assert done.helped == (done.proof.comparisons[0].interval[0] > 0)
     assert done.classifier.predict(x).shape == (120,)
     assert "synthetic examples kept of 99 drawn" in str(done)
+
+
+def test_augment_goes_on_from_a_fit_that_the_clock_ended(clouds, monkeypatch):
+    x, y = clouds
+    asked = iter(range(100))
+    monkeypatch.setattr(estimator_module, "_clock", lambda *_: lambda: "time is up" if next(asked) == 4 else None)
+    estimator = small(max_time=60, max_iter=20).fit(x, y)
+    assert (estimator.n_iter_, estimator.stopped_because_) == (5, "time is up")
+    assert estimator.augment(X_test=x, y_test=y).proof.num_items == (120,)
 
 
 def test_without_a_test_set_the_proof_is_by_cross_fitting(clouds):

@@ -64,23 +64,24 @@ def augment(
     estimator: LatentEBMClassifier, X_test: Any, y_test: Any, *, cv: int, asked: Mapping[str, Any]
 ) -> Augmentation:
     """The second phase with each arm, judged by `X_test`, `y_test`, or by cross-fitting over `cv` parts."""
-    if estimator.n_iter_ < estimator.settings_.learning.steps:
-        raise InputError(
-            f"augment goes on from a fit that came to its end, but max_time ended it after {estimator.n_iter_} of"
-            f" {estimator.settings_.learning.steps} steps: give it more time, or a lower max_iter"
-        )
     if (X_test is None) != (y_test is None):
         raise InputError("X_test and y_test go together, but one came without the other: give both or neither")
-    settings = _second_phase(estimator.settings_, asked)
-    cells = [Cell(arm, 0 if arm is Arm.REAL_ONLY else settings.augmentation.pool_size) for arm in ARMS]
+    judges = None if X_test is None else (estimator.read_more(X_test), _known(estimator, y_test))
+    if judges is not None and len(judges[0]) != len(judges[1]):
+        raise InputError(f"X_test and y_test must have as many rows, but {len(judges[0])} and {len(judges[1])} came")
     with tempfile.TemporaryDirectory(prefix="synthsieve-") as folder:
-        arms = _learn_on(estimator._run, estimator._dataset, cells, settings, Path(folder), estimator.verbose)
-        if X_test is not None:
-            x, y = estimator.read_more(X_test), _known(estimator, y_test)
-            answers = [_right(model, estimator._run, x, y) for _, model in arms]
+        base, dataset = estimator._run, estimator._dataset
+        if estimator.n_iter_ < base.settings.learning.steps:  # max_time ended it
+            base = loop.as_ended(base, dataset, Path(folder) / "first-phase")
+        settings = estimator.settings_.model_copy(update={"learning": base.settings.learning})
+        settings = _second_phase(settings, asked)
+        cells = [Cell(arm, 0 if arm is Arm.REAL_ONLY else settings.augmentation.pool_size) for arm in ARMS]
+        arms = _learn_on(base, dataset, cells, settings, Path(folder), estimator.verbose)
+        if judges is not None:
+            answers = [_right(model, base, *judges) for _, model in arms]
             right = {cell.name: [each] for cell, each in zip(cells, answers, strict=True)}
         else:
-            right = _cross_fitted(estimator, cells, settings, cv, Path(folder) / "folds")
+            right = _cross_fitted(estimator, base, cells, settings, cv, Path(folder) / "folds")
         proof = prove(right, baseline=BASELINE.name, shared_items=False, generator=numpy_stream(0, "proof"))
         pooled = ARMS.index(Arm.CRAIG)
         helped = proof.comparison(cells[pooled].name).verdict is Verdict.HELPS
@@ -108,8 +109,6 @@ def _learn_on(
     base: RunFolder, dataset: Dataset, cells: Sequence[Cell], settings: Settings, folder: Path, verbose: bool
 ) -> list[tuple[RunFolder, GenerativeClassifier]]:
     """Every arm branched off `base`: its run and its model."""
-    learning = base.settings.learning  # a fit that max_time ended earlier has fewer steps than it was asked for
-    settings = settings.model_copy(update={"learning": learning})
     done = []
     for cell in cells:
         run = RunFolder.create(folder / cell.slug, base.origin, settings_of(cell, settings), dataset)
@@ -120,9 +119,9 @@ def _learn_on(
 
 
 def _cross_fitted(
-    estimator: LatentEBMClassifier, cells: Sequence[Cell], settings: Settings, cv: int, folder: Path
+    estimator: LatentEBMClassifier, whole: RunFolder, cells: Sequence[Cell], settings: Settings, cv: int, folder: Path
 ) -> dict[str, list[np.ndarray]]:
-    """Which hidden labels each arm gets right, fold by fold."""
+    """Which hidden labels each arm gets right, fold by fold; each fold is learned as `whole` was."""
     dataset = estimator._dataset
     right: dict[str, list[np.ndarray]] = {cell.name: [] for cell in cells}
     for number, hidden in enumerate(_parts(dataset.train.y, cv, settings.seed)):
@@ -130,7 +129,7 @@ def _cross_fitted(
         y[hidden] = UNLABELED
         seen = replace(dataset, train=replace(dataset.train, y=y))
         part = folder / f"{number}"
-        base = RunFolder.create(part / "first-phase", estimator._run.origin, estimator._run.settings, seen)
+        base = RunFolder.create(part / "first-phase", whole.origin, whole.settings, seen)
         loop.fit(
             base, seen, progress=for_stream(f"part {number + 1} of {cv}", quiet=not estimator.verbose, always=True)
         )
@@ -165,8 +164,6 @@ def _known(estimator: LatentEBMClassifier, y_test: Any) -> np.ndarray:
 
 
 def _right(model: GenerativeClassifier, run: RunFolder, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    if len(x) != len(y):
-        raise InputError(f"X_test and y_test must have as many rows, but {len(x)} and {len(y)} came")
     answers = rowwise.probabilities(model, run.encoding, x, seed=run.settings.seed)
     return np.asarray(answers.argmax(axis=1) == y)
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
+from pathlib import Path
 
 from synthsieve.data.dataset import Dataset
 from synthsieve.errors import CheckpointError, ConfigError
@@ -141,9 +142,27 @@ def branch(run: RunFolder, base: RunFolder) -> None:
             f"{base.path} stands at step {learner.step}, not at learning.steps={run.settings.learning.steps}: "
             "finish it with --resume"
         )
-    for name in ("history.jsonl", "history.csv"):
-        write_text(run.path / name, (base.path / name).read_text(encoding="utf-8"))
+    _copy_history(base, run)
     checkpoint.save(run.last, learner, notes)
+
+
+def as_ended(run: RunFolder, dataset: Dataset, path: Path) -> RunFolder:
+    """A run that `stop` ended early, written to `path` as one that was to end there: a branch can begin at its end."""
+    learner, best = run.new_learner(), run.new_learner()
+    notes, best_notes = checkpoint.load(run.last, learner), checkpoint.load_weights(run.best, best)
+    learning = run.settings.learning.model_copy(update={"steps": learner.step})
+    settings = run.settings.model_copy(update={"learning": learning})
+    ended = RunFolder.create(path, run.origin, settings, dataset)
+    learner.settings = best.settings = settings
+    _copy_history(run, ended)
+    checkpoint.save_weights(ended.best, best, best_notes)
+    checkpoint.save(ended.last, learner, notes)
+    return ended
+
+
+def _copy_history(source: RunFolder, target: RunFolder) -> None:
+    for name in ("history.jsonl", "history.csv"):
+        write_text(target.path / name, (source.path / name).read_text(encoding="utf-8"))
 
 
 class Trials:
