@@ -28,11 +28,11 @@ classifier = LatentEBMClassifier(max_iter=chosen.steps, random_state=0).fit(imag
 print(f"50 labels: right on {classifier.score(images[test], labels[test]):.1%} of {len(test)} digits never seen")
 
 # Draw, sieve, learn on, prove: on labels that nothing was chosen by.
-done = classifier.augment(X_test=images[test], y_test=labels[test], pool_size=2000)
+done = classifier.augment(X_test=images[test], y_test=labels[test], pool_size=2000, steps=chosen.steps // 2)
 print(done)
 
 # What was kept, each with a weight; and the classifier that stands.
-(grid,) = write_items(chosen.out / "kept", done.X, [str(label) for label in done.y])
+(grid,) = write_items(chosen.out / "kept", done.X[:, None], [str(label) for label in done.y])
 again = LatentEBMClassifier.load(done.classifier.save(chosen.out / "classifier.safetensors"))
 print(f"the synthetic digits: {grid}; the classifier: {chosen.out / 'classifier.safetensors'}")
 assert (again.predict(images[test]) == done.classifier.predict(images[test])).all()

@@ -107,7 +107,7 @@ QUICK = {
     "learning": {"batch_labeled": 16, "batch_unlabeled": 16, "warmup": 1, "evaluate_every": 3, "checkpoint_every": 2},
     "augmentation": {"steps": 2, "pool_size": 60, "keep_fraction": 0.5, "require_asked_class": False},
     "pseudo_labels": {"batch": 8},
-    "data": {"labels": 40, "balanced": True, "validation_fraction": 0.1, "test_fraction": 0.2},
+    "data": {"labels": 40, "balanced": True, "validation_fraction": 0.0, "test_fraction": 0.2},
 }
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -12,15 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from tests.modalities import table as mixed
 
 from synthsieve.data.column_codes import CategoryCode, FixedCode, NumberCode, fit_code
 from synthsieve.data.dataset import Dataset, Examples, Kind
 from synthsieve.data.encoding import fit_encoding, from_json
 from synthsieve.data.rows import read_rows, rows_alike
 from synthsieve.errors import DataError
-
-sys.path.append(str(Path(__file__).parents[1]))
-from modalities import table as mixed
 
 
 def number(cells: np.ndarray, decimals: int | None = None) -> NumberCode:
