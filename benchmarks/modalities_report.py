@@ -219,7 +219,8 @@ def _seconds_words(section: dict[str, Any], machine: Mapping[str, Any]) -> str:
         f"Median wall time of a seed: first phase {median[first]}; second phases: "
         f"{', '.join(f'{name} {median[name]}' for name in arms)}; twin {median[TWIN]}; rivals with their whole grids: "
         f"{', '.join(f'{name} {median[name]}' for name in section['rivals'])}. {machine['cores']} cores, "
-        f"{machine['workers']} process{'es' if machine['workers'] > 1 else ''} of this comparison at a time, one thread each."
+        f"{machine['workers']} process{'es' if machine['workers'] > 1 else ''} of this comparison at a time, "
+        "one thread each."
     )
 
 
