@@ -26,7 +26,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip("no real data here: set SYNTHSIEVE_TEST_DATA to a folder with svhn, mnist and adult in it")
     target = tmp_path_factory.mktemp("real")
     subprocess.run(
-        [sys.executable, str(UNPACK), str(target), "svhn", "mnist", "adult", "fsdd", "sst2"], check=True, capture_output=True
+        [sys.executable, str(UNPACK), str(target), "svhn", "mnist", "adult", "fsdd", "sst2"],
+        check=True,
+        capture_output=True,
     )
     return target
 
