@@ -16,6 +16,7 @@ _PUBLIC = {
     "CoresetSelector": "synthsieve.selector",
     "estimate_memory": "synthsieve.selection.memory",
     "LatentEBMClassifier": "synthsieve.estimator",
+    "open_run": "synthsieve.review.run",
     "register_modality": "synthsieve.modality",
     "register_source": "synthsieve.data.sources",
     "SynthsieveError": "synthsieve.errors",

@@ -114,10 +114,10 @@ def augment(
         origin["latents_of"] = latents_of.origin.get("latents_of", latents_of.origin["model_hash"])
 
     def under(ceiling: float | None) -> Augmented:
-        survivors = _filter(entropy, drawn.y, answers.argmax(axis=1), settings, ceiling)
+        survivors = filter_pool(entropy, drawn.y, answers.argmax(axis=1), settings, ceiling)
         again = latents_of is not None and np.array_equal(latents_of.reason == Reason.KEPT, survivors.kept)
         state = curvature_state if again or curvature_state is None else curvature_state.for_other_points()
-        chosen = _choose(drawn, survivors, settings, seed, state)
+        chosen = choose_from(drawn, survivors, settings, seed=seed, curvature_state=state)
         rows = np.flatnonzero(chosen.weight > 0)
         pool = SyntheticPool(
             y=drawn.y,
@@ -200,14 +200,15 @@ def _draw(
         logits_z[rows] = model.energy.class_logits(torch.from_numpy(z[rows])).numpy()
         logits_x[rows] = model.energy.class_logits(z_reencoded).numpy()
         if keep_features:
-            seen = _last_hidden(model, z_reencoded).numpy()
+            seen = last_hidden(model, z_reencoded).numpy()
             features = np.empty((len(y), seen.shape[1]), dtype=np.float32) if features is None else features
             features[rows] = seen
         progress.update(rows.stop, len(y), "drawing")
     return Judged(y, seeds, z, logits_z, logits_x, features)
 
 
-def _last_hidden(model: GenerativeClassifier, z: torch.Tensor) -> torch.Tensor:
+def last_hidden(model: GenerativeClassifier, z: torch.Tensor) -> torch.Tensor:
+    """What F's last layer sees at z (n, latent_dim): (n, width)."""
     network = model.energy.network
     if not isinstance(network, MLP):
         raise ConfigError(
@@ -216,7 +217,7 @@ def _last_hidden(model: GenerativeClassifier, z: torch.Tensor) -> torch.Tensor:
     return network.last_hidden(z)
 
 
-def _filter(
+def filter_pool(
     entropy: np.ndarray,
     y: np.ndarray,
     predicted: np.ndarray,
@@ -235,20 +236,27 @@ def _filter(
 
 
 @dataclass(frozen=True)
-class _Chosen:
+class Chosen:
+    """A coreset over a whole pool: `weight` float64 (n,), 0 for those not chosen; `rank` int64 (n,), -1 for those.
+
+    `figures` are the gradient's error and bound, where there are any.
+    """
+
     weight: np.ndarray
     rank: np.ndarray
     figures: dict[str, Any]
     curvature_state: CurvatureState | None = None
 
 
-def _choose(
+def choose_from(
     drawn: Judged,
     survivors: Survivors,
     settings: AugmentationSettings,
+    *,
     seed: int,
-    curvature_state: CurvatureState | None,
-) -> _Chosen:
+    curvature_state: CurvatureState | None = None,
+    method: str = "auto",
+) -> Chosen:
     """The coreset of the survivors: weights and ranks over the whole pool."""
     kept = np.flatnonzero(survivors.kept)
     weight, rank = np.zeros(len(drawn.y)), np.full(len(drawn.y), -1, dtype=np.int64)
@@ -261,7 +269,7 @@ def _choose(
                 rows = np.sort(stream.choice(rows, count, replace=False))
             weight[rows] = (drawn.y[kept] == label).sum() / len(rows)
             rank[rows] = np.arange(len(rows))
-        return _Chosen(weight, rank, {})
+        return Chosen(weight, rank, {})
     at_z = settings.gradients is GradientSource.DRAWN
     chosen = select(
         labels=drawn.y[kept],
@@ -270,6 +278,7 @@ def _choose(
         budget=settings.coreset_fraction,
         curvature="hutchinson" if settings.coreset is Coreset.ADACORE else "none",
         curvature_state=curvature_state,
+        method=method,
         n_jobs=torch.get_num_threads(),
         seed=seed,
     )
@@ -277,7 +286,7 @@ def _choose(
     weight[rows] = chosen.weights
     rank[rows] = np.concatenate([np.arange(figures.selected) for figures in chosen.figures])
     figures = {"gradient_bound": chosen.gradient_bound, "gradient_error": chosen.gradient_error}
-    return _Chosen(weight, rank, figures, chosen.curvature_state)
+    return Chosen(weight, rank, figures, chosen.curvature_state)
 
 
 def _search(

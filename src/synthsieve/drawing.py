@@ -7,9 +7,9 @@ depend on how many rows it has.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -98,6 +98,27 @@ def draw_latents(
         run = langevin.run(model.prior.conditional(labels), start, settings=chains, noise=noise[1:])
         latents.append(run.z[: rows.stop - rows.start].numpy())
     return np.concatenate(latents)
+
+
+@torch.no_grad()
+def replay_chain(
+    model: GenerativeClassifier, y: int, seed: int, *, chains: langevin.LangevinSettings, at: Sequence[int]
+) -> np.ndarray:
+    """Where one chain stood after each number of steps of `at`, ascending: float32 (len(at), latent_dim).
+
+    At 0 it stands at its start, a draw of p0; at `chains.num_steps` at the z that `draw_latents` gives.
+    """
+    size = (chains.num_steps + 1, model.energy.latent_dim)
+    drawn = torch.randn(size, generator=_generator(seed))
+    noise = drawn[:, None].expand(-1, BLOCK, -1)  # (num_steps + 1, BLOCK, latent_dim)
+    density = model.prior.conditional(torch.full((BLOCK,), y))
+    z, done, stops = noise[0].contiguous(), 0, []
+    for stop in at:
+        leg = replace(chains, num_steps=stop - done)
+        z = langevin.run(density, z, settings=leg, noise=noise[1 + done : 1 + stop]).z
+        stops.append(z[0].numpy().copy())
+        done = stop
+    return np.stack(stops)
 
 
 @torch.no_grad()

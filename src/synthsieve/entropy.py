@@ -30,9 +30,11 @@ class Reason(IntEnum):
     KEPT = 0
     HIGH_ENTROPY = 1
     OTHER_LABEL = 2
+    BY_HAND = 3
 
     def in_words(self) -> str:
-        return ("kept", "entropy not below the ceiling", "the classifier gives another label")[self]
+        words = ("kept", "entropy not below the ceiling", "the classifier gives another label", "rejected by hand")
+        return words[self]
 
 
 @dataclass(frozen=True)

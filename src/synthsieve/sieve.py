@@ -447,8 +447,8 @@ def _reasons_in_words(selected: np.ndarray, reason: np.ndarray) -> Any:
     """An Arrow dictionary column: why each row is where it is."""
     import pyarrow as pa
 
-    words = ["not selected: a pick stands for it", *(Reason(code).in_words() for code in (1, 2)), "selected"]
-    codes = np.where(selected, 3, reason).astype(np.int8)
+    words = ["not selected: a pick stands for it", *(code.in_words() for code in list(Reason)[1:]), "selected"]
+    codes = np.where(selected, len(words) - 1, reason).astype(np.int8)
     return pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(words))
 
 

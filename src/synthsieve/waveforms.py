@@ -19,3 +19,6 @@ class Waveforms:
 
     sounds: Sequence[np.ndarray]
     rate: int
+
+    def __len__(self) -> int:
+        return len(self.sounds)

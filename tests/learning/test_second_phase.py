@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from synthsieve.augmentation import draw_again
 from synthsieve.config import load_settings
 from synthsieve.errors import CheckpointError
 from synthsieve.learning import additions as store
@@ -141,8 +142,9 @@ def test_where_nobody_is_sure_enough_learning_goes_on_without_pseudo_labels(quic
 
 def test_additions_come_back_from_disk(quick_run, digits, tmp_path):
     run = quick_run("run", *SECOND)
-    chosen = choose_additions(at_the_end_of_the_first_phase(run), run, digits, None)
-    store.write(chosen, tmp_path)
+    learner = at_the_end_of_the_first_phase(run)
+    chosen = choose_additions(learner, run, digits, None)
+    store.write(chosen, tmp_path, learner)
     again = store.read(tmp_path, chosen.step)
     assert np.array_equal(again.pool.x, chosen.pool.x)
     assert np.array_equal(again.pseudo.rows, chosen.pseudo.rows)
@@ -152,6 +154,20 @@ def test_additions_come_back_from_disk(quick_run, digits, tmp_path):
     (tmp_path / f"additions-{chosen.step:07d}.npz").write_bytes(b"PK")
     with pytest.raises(CheckpointError, match="cannot be used"):
         store.read(tmp_path, chosen.step)
+
+
+def test_the_weights_that_drew_a_pool_stay_beside_it(quick_run, digits):
+    run = quick_run("run", *SECOND, "augmentation.reselect_every=3", "pseudo_labels.reselect_every=2")
+    fit(run, digits)
+    pool = store.latest(run.path).pool
+    assert len(list(run.path.glob("drawn-by-*.safetensors"))) == 1
+    model = store.model_that_drew(run, pool)
+    row = int(pool.selected[0])
+    assert np.array_equal(draw_again(model, run.encoding, pool, row), pool.x[0])
+    (stored,) = run.path.glob("drawn-by-*.safetensors")
+    stored.write_bytes(stored.read_bytes()[:-8])
+    with pytest.raises(CheckpointError, match="not a whole checkpoint"):
+        store.model_that_drew(run, pool)
 
 
 @pytest.fixture

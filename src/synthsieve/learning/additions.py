@@ -1,6 +1,7 @@
 """What the steps after `augment_from_step` learn from beside the labelled pairs, and how it is chosen and kept on disk.
 
 OUT/pool-STEP.npz        the synthetic pool chosen at that step
+OUT/drawn-by-HASH.safetensors   the weights that drew it: any of its samples comes again from them
 OUT/additions-STEP.npz   pseudo-labels and AdaCore's averages
 OUT/selections.jsonl     figures of every choice
 """
@@ -17,14 +18,16 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from synthsieve.augmentation import augment
+from synthsieve.augmentation import augment, model_hash
 from synthsieve.config import Settings
 from synthsieve.data.dataset import Dataset
 from synthsieve.errors import CheckpointError
 from synthsieve.files import write_text, written_atomically
+from synthsieve.learning import checkpoint
 from synthsieve.learning.learner import Learner
 from synthsieve.learning.pseudo_labels import PseudoLabels, choose_pseudo_labels
 from synthsieve.learning.run_folder import RunFolder
+from synthsieve.model.classifier import GenerativeClassifier
 from synthsieve.pool import SyntheticPool
 from synthsieve.progress import Progress, Silent
 from synthsieve.randomness import derive_seed
@@ -121,9 +124,12 @@ def _label_shares(run: RunFolder, dataset: Dataset) -> np.ndarray:
     return counts / counts.sum()
 
 
-def write(additions: Additions, folder: Path) -> None:
-    """Store them, and their figures as a line of `selections.jsonl`."""
+def write(additions: Additions, folder: Path, learner: Learner) -> None:
+    """Store them, the weights of the learner that drew the pool, and the figures as a line of `selections.jsonl`."""
     if additions.pool is not None:
+        drawn_by = _weights_path(folder, additions.pool)
+        if model_hash(learner.averaged) == additions.pool.origin["model_hash"]:  # else an earlier choice stored them
+            checkpoint.save_weights(drawn_by, learner, {})
         additions.pool.write(_pool_path(folder, additions.step))
     arrays: dict[str, np.ndarray] = {}
     if additions.pseudo is not None:
@@ -181,8 +187,21 @@ def read_figures(folder: Path) -> list[dict[str, Any]]:
         raise CheckpointError(f"{path} is damaged ({error}): fit again in another folder") from None
 
 
-def remove_older(folder: Path, step: int) -> None:
-    """Remove what was chosen before `step`: no checkpoint refers to it any more."""
+def model_that_drew(run: RunFolder, pool: SyntheticPool) -> GenerativeClassifier:
+    """The weights that decoded and judged a pool of the run."""
+    path, learner = _weights_path(run.path, pool), run.new_learner()
+    checkpoint.load_weights(path, learner)
+    if model_hash(learner.averaged) != pool.origin["model_hash"]:
+        raise CheckpointError(f"{path} holds other weights than those that drew the pool: fit again in another folder")
+    return learner.averaged
+
+
+def remove_older(folder: Path, additions: Additions) -> None:
+    """Remove what was chosen before: no checkpoint refers to it any more."""
+    step = additions.step
+    for path in folder.glob("drawn-by-*.safetensors"):
+        if additions.pool is None or path != _weights_path(folder, additions.pool):
+            path.unlink(missing_ok=True)
     for path in (*folder.glob("pool-*.npz"), *folder.glob("additions-*.npz")):
         if path.stem.rpartition("-")[2].isdecimal() and int(path.stem.rpartition("-")[2]) < step:
             path.unlink(missing_ok=True)
@@ -201,6 +220,10 @@ def branched_off(learner: Learner) -> Learner:
 
 def _path(folder: Path, step: int) -> Path:
     return folder / f"additions-{step:07d}.npz"
+
+
+def _weights_path(folder: Path, pool: SyntheticPool) -> Path:
+    return folder / f"drawn-by-{pool.origin['model_hash']}.safetensors"
 
 
 def _pool_path(folder: Path, step: int) -> Path:

@@ -88,7 +88,7 @@ def fit(
                 additions = choose_additions(
                     learner, run, dataset, additions, trial=trial, judge=judge, progress=drawing
                 )
-                write(additions, run.path)
+                write(additions, run.path, learner)
                 source.add(additions)
             take_step(learner, next(source))
             history.add(learner.terms)
@@ -109,7 +109,7 @@ def fit(
                 notes = {"batches": source.state(), "history": history.state(), "best": best, "additions": chosen_at}
                 checkpoint.save(run.last, learner, notes)
                 if additions is not None:
-                    remove_older(run.path, additions.step)
+                    remove_older(run.path, additions)
             progress.update(learner.step, total_steps, _message(learner, history))
     best = best or {"step": learner.step}
     return FitResult(

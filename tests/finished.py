@@ -1,0 +1,62 @@
+"""Finished runs to look at: small, of every kind of data, made once a process."""
+
+import functools
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+import torch
+
+from synthsieve.config import load_settings
+from synthsieve.data.sources import register_source, source_names
+from synthsieve.defaults import default_preset
+from synthsieve.experiments.arms import BASELINE, Arm, Cell
+from synthsieve.experiments.outcome import carry_out, keep_model, keep_synthetic
+from synthsieve.experiments.table import Experiment
+from synthsieve.learning.run_folder import Origin
+from tests.experiments.conftest import work_here
+from tests.modalities import image, sound, table, text, vector
+
+KINDS = {"image": image, "sound": sound, "table": table, "text": text, "vector": vector}
+CRAIG = Cell(Arm.CRAIG, 60)
+CELLS = (Cell(Arm.FIRST_PHASE, 0), BASELINE, Cell(Arm.ENTROPY, 60), CRAIG)
+SMALL = (
+    "data.labels=20",
+    "learning.steps=60",
+    "learning.evaluate_every=20",
+    "learning.checkpoint_every=60",
+    "augmentation.steps=10",
+    "sampling.num_steps=8",
+    "sampling.training_steps=2",
+)
+
+
+@functools.cache
+def _made(kind: str) -> Path:
+    """A run of two classes of 120 examples of `kind`, or of the real digits; it must not be written to."""
+    torch.set_num_threads(1)
+    out = Path(tempfile.mkdtemp(prefix=f"synthsieve-{kind}-"))
+    source = "digits"
+    if kind != "digits":
+        source = f"small-{kind}"
+        if source not in source_names():
+            register_source(source, lambda _: KINDS[kind].dataset())
+    origin = Origin(source)
+    dataset = origin.load()
+    settings = load_settings(default_preset(source, dataset), SMALL)
+    experiment = Experiment(out, origin, settings, (0,), CELLS)
+    with pytest.MonkeyPatch.context() as patch:
+        work_here(patch)
+        experiment.check(dataset)
+        carry_out(experiment, dataset, workers=1)
+    keep_model(experiment, CRAIG)
+    keep_synthetic(experiment, CRAIG)
+    return out
+
+
+def finished_run(kind: str, folder: Path) -> Path:
+    """A copy of the small run of `kind` ("digits" or one of KINDS) in `folder`, to do with as one likes."""
+    out = folder / kind
+    shutil.copytree(_made(kind), out)
+    return out
