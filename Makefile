@@ -6,8 +6,9 @@ STAMP := $(VENV)/.installed
 # Two single-threaded workers beat one two-threaded one by far on two cores.
 WORKERS ?= $(shell nproc 2>/dev/null || echo 2)
 ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
+SCREEN := $(VENV)/.browser
 
-.PHONY: demo test check lint slow bench bench-selection clean
+.PHONY: demo test test-browser check lint slow bench bench-selection clean
 
 $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -20,6 +21,14 @@ demo: $(STAMP)
 
 test: $(STAMP)
 	$(ONE_THREAD) $(BIN)/python -m pytest -q -n $(WORKERS)
+
+$(SCREEN): $(STAMP)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,browser]'
+	@touch $@
+
+test-browser: $(SCREEN)
+	@.ci/chromium
+	$(ONE_THREAD) $(BIN)/python -m pytest -q -n $(WORKERS) -m browser tests/browser
 
 lint: $(STAMP)
 	$(BIN)/ruff check src tests benchmarks examples

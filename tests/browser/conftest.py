@@ -1,0 +1,79 @@
+"""A real Chromium, started once; console errors, failed requests and answers of 4xx or 5xx fail a page's test."""
+
+import shutil
+
+import pytest
+
+CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
+FLAGS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+DESKTOP, PHONE = {"width": 1400, "height": 900}, {"width": 390, "height": 844}
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """Headless Chromium of the system; a fresh profile in every context."""
+    from playwright.sync_api import sync_playwright
+
+    path = next(filter(None, map(shutil.which, CHROMIUM)), None)
+    assert path, "Chromium is missing: install Debian's package `chromium`"
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def new_context(browser):
+    """(**options of playwright) -> a context whose pages are watched until the test ends."""
+    contexts, problems = [], []
+
+    def make(**options):
+        context = browser.new_context(**{"viewport": DESKTOP, "reduced_motion": "reduce", **options})
+        context.set_default_timeout(15_000)
+        context.on("console", lambda said: problems.append(f"console: {said.text}") if said.type == "error" else None)
+        context.on("weberror", lambda error: problems.append(f"error: {error.error}"))
+        context.on("requestfailed", lambda request: problems.extend(_failed(request)))
+        context.on("response", lambda got: problems.append(f"{got.status} {got.url}") if got.status >= 400 else None)
+        contexts.append(context)
+        return context
+
+    yield make
+    for context in contexts:
+        context.close()
+    assert not problems
+
+
+@pytest.fixture
+def page(new_context):
+    """A watched page of 1400 x 900."""
+    return new_context().new_page()
+
+
+@pytest.fixture
+def severe():
+    """page -> what axe finds serious or critical in it, a line each."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    def look(page):
+        found = Axe().run(page).response["violations"]
+        return [
+            f"{one['id']} ({one['impact']}): {node['html'][:200]}"
+            for one in found
+            if one["impact"] in ("serious", "critical")
+            for node in one["nodes"]
+        ]
+
+    return look
+
+
+def _failed(request):
+    """Requests that a page gave up itself (navigation, a newer wish) are no failures."""
+    return [] if "ERR_ABORTED" in (request.failure or "") else [f"failed: {request.url} {request.failure}"]
