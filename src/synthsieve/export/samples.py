@@ -84,12 +84,19 @@ def _write_sounds(
 
 def write_wav(path: Path, sound: np.ndarray, rate: int) -> None:
     """One channel of 16-bit samples; values outside [-1, 1] are clipped."""
-    samples = np.rint(np.clip(sound, -1, 1) * 32767).astype("<i2")
-    with written_atomically(path) as partial, partial.open("wb") as file, wave.open(file, "wb") as target:
+    with written_atomically(path) as partial:
+        partial.write_bytes(wav_bytes(sound, rate))
+
+
+def wav_bytes(sound: np.ndarray, rate: int) -> bytes:
+    """The same as the bytes of the file."""
+    samples, file = np.rint(np.clip(sound, -1, 1) * 32767).astype("<i2"), io.BytesIO()
+    with wave.open(file, "wb") as target:
         target.setnchannels(1)
         target.setsampwidth(2)
         target.setframerate(rate)
         target.writeframes(samples.tobytes())
+    return file.getvalue()
 
 
 def _beside(taken: Mapping[str, Sequence[Any]], columns: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
