@@ -256,6 +256,7 @@ def choose_from(
     seed: int,
     curvature_state: CurvatureState | None = None,
     method: str = "auto",
+    progress: Progress | None = None,
 ) -> Chosen:
     """The coreset of the survivors: weights and ranks over the whole pool."""
     kept = np.flatnonzero(survivors.kept)
@@ -281,6 +282,7 @@ def choose_from(
         method=method,
         n_jobs=torch.get_num_threads(),
         seed=seed,
+        progress=progress,
     )
     rows = kept[chosen.indices]
     weight[rows] = chosen.weights

@@ -14,6 +14,7 @@ from synthsieve.entropy import Reason, Survivors
 from synthsieve.errors import SelectionError
 from synthsieve.model.classifier import GenerativeClassifier
 from synthsieve.pool import SyntheticPool
+from synthsieve.progress import Progress
 from synthsieve.review.scores import NOBODY, Scores
 
 NOT_CHOSEN = "not selected: another stands for it"
@@ -140,6 +141,7 @@ def sieve_again(
     ceiling: float | None = None,
     seed: int,
     method: str = "auto",
+    progress: Progress | None = None,
 ) -> Fate:
     """Filter and select anew, without drawing or learning again. `method`: see `synthsieve.select`."""
     survivors = filtered(pool, scores, settings, excluded, ceiling)
@@ -148,7 +150,7 @@ def sieve_again(
         with torch.no_grad():
             features = last_hidden(model, torch.from_numpy(scores.features)).numpy()
     judged = Judged(pool.y, pool.chain_seed, pool.z, scores.logits_z, scores.logits_x, features)
-    chosen = choose_from(judged, survivors, settings, seed=seed, method=method)
+    chosen = choose_from(judged, survivors, settings, seed=seed, method=method, progress=progress)
     return Fate(survivors.reason, chosen.weight, chosen.rank, survivors.ceiling, settings, chosen.figures)
 
 

@@ -117,7 +117,13 @@ class PoolView:
         """The fate that training gave to each sample, marks or not."""
         return as_trained(self.pool, self.settings, self.figures)
 
-    def sieved(self, settings: AugmentationSettings | None = None, *, method: str = "auto") -> Fate:
+    def sieved(
+        self,
+        settings: AugmentationSettings | None = None,
+        *,
+        method: str = "auto",
+        progress: Progress | None = None,
+    ) -> Fate:
         """The fate of each sample now: that of training, or sieved anew where settings changed or marks were made."""
         settings = settings or self.settings
         if settings == self.settings and not len(self.marked):
@@ -131,6 +137,7 @@ class PoolView:
             ceiling=self.figures.get("entropy_ceiling"),
             seed=derive_seed(self.run.settings.seed, f"augmentation/{self.step}"),
             method=method,
+            progress=progress,
         )
 
     def decode(self, rows: np.ndarray) -> np.ndarray:
