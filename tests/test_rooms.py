@@ -12,6 +12,7 @@ import synthsieve
 ROOT = Path(synthsieve.__file__).parent
 COMMON = {"config", "errors", "files", "layout", "pool", "progress", "randomness", "waveforms"}
 MAY_KNOW = {
+    "charts": COMMON,
     "data": COMMON,
     "export": COMMON,
     "networks": COMMON,

@@ -17,6 +17,10 @@ class DataError(SynthsieveError):
     """A source, a file or an array does not hold what it should."""
 
 
+class NothingToDraw(DataError):
+    """A figure was asked for that this run, or this arm, has nothing to show in."""
+
+
 class InputError(SynthsieveError, ValueError):
     """What was handed to the estimator cannot be used; a ValueError too, as scikit-learn's users expect."""
 
