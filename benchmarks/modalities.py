@@ -30,20 +30,21 @@ import rivals
 from modalities_columns import measure_columns
 from modalities_report import TWIN, Evidence, write_report
 
-from synthsieve.config import Objective, Settings, load_settings, settings_from
+from synthsieve.config import Settings, load_settings, settings_from
 from synthsieve.data.dataset import Dataset, Kind
 from synthsieve.data.splits import Split, make_split
 from synthsieve.defaults import default_preset
 from synthsieve.errors import SynthsieveError
 from synthsieve.experiments.arms import Arm, Cell
+from synthsieve.experiments.classical import Answer, Method, answer
 from synthsieve.experiments.jobs import Job, default_workers, is_finished, right, run_jobs
+from synthsieve.experiments.supervised import twin_settings
 from synthsieve.experiments.table import Experiment
 from synthsieve.files import write_json
 from synthsieve.learning.run_folder import Origin, RunFolder, versions
 from synthsieve.progress import for_stream
 
 PLAN, COLUMNS = "plan.json", "columns.json"
-TWIN_LOOKS = 5  # the twin is at its best early: it is looked at so many times as often, lest we pass that by
 LABELS = {"digits": 50, "mnist": 100, "adult": 200, "spoken-digits": 50, "sst2": 200}
 # In the order of a tie: the simpler first.
 OURS = {
@@ -80,10 +81,7 @@ class Comparison:
         settings = load_settings(default_preset(origin.source, dataset), [*labels, *overrides])
         if not settings.augmentation.steps:
             settings = settings.with_second_phase()
-        often = max(1, settings.learning.evaluate_every // TWIN_LOOKS)
-        learning = settings.learning.model_copy(update={"objective": Objective.SUPERVISED, "evaluate_every": often})
-        twin = settings.first_phase().model_copy(update={"learning": learning})
-        return cls(folder, origin, settings, twin, tuple(range(seeds)))
+        return cls(folder, origin, settings, twin_settings(settings), tuple(range(seeds)))
 
     @cached_property
     def experiment(self) -> Experiment:
@@ -114,7 +112,7 @@ class Comparison:
         (cell,) = (cell for cell in self.experiment.cells if cell.arm is OURS[arm])
         return self.experiment.folder(cell, seed)
 
-    def rival(self, rival: rivals.Rival, seed: int) -> Path:
+    def rival(self, rival: Method, seed: int) -> Path:
         """The file of a rival's answer."""
         return self.folder / f"seed-{seed}" / "rivals" / f"{rival.slug}.npz"
 
@@ -177,11 +175,11 @@ def answer_rivals(comparison: Comparison, dataset: Dataset, *, workers: int) -> 
 def _answer_seed(comparison: Comparison, seed: int, dataset: Dataset | None = None) -> None:
     dataset = dataset or comparison.origin.load()
     split = comparison.split(dataset, seed)
-    views = rivals.Views(dataset, split, seed)
+    views = rivals.views_of(dataset, split, seed)
     for rival in rivals.RIVALS:
         path = comparison.rival(rival, seed)
         if not rivals.is_answered(rival, path, dataset, split):
-            rivals.answer(rival, views).write(path)
+            answer(rival, views).write(path)
 
 
 def gather(folder: Path) -> Evidence | None:
@@ -192,7 +190,7 @@ def gather(folder: Path) -> Evidence | None:
     if not seeds:
         return None
     runs = {arm: [comparison.run(arm, seed) for seed in seeds] for arm in (*OURS, TWIN)}
-    answers = {one.name: [rivals.Answer.read(comparison.rival(one, seed)) for seed in seeds] for one in rivals.RIVALS}
+    answers = {one.name: [Answer.read(comparison.rival(one, seed)) for seed in seeds] for one in rivals.RIVALS}
     splits = [RunFolder.open(run).split for run in runs["joint"]]
     for name, each in answers.items():
         for split, given in zip(splits, each, strict=True):

@@ -273,6 +273,7 @@ class ProofSettings(_Section):
     """What `run` and `reproduce` compare."""
 
     pool_sizes: tuple[int, ...] = Field((10000,), min_length=1, description="L of the table, ascending")
+    baselines: bool = Field(True, description="the twin on labels alone, and classical methods, beside every result")
 
     @model_validator(mode="after")
     def _ascending(self) -> ProofSettings:

@@ -30,7 +30,7 @@ class CrewHere:
 
     def begin(self, job):
         assert not self.busy
-        self.busy[job.folder] = job
+        self.busy[job.place] = job
         self.begun.append(job.name)
 
     def news(self, *, seconds):
@@ -38,7 +38,7 @@ class CrewHere:
         told, threads = [], torch.get_num_threads()
         torch.set_num_threads(1)
         try:
-            jobs._bring_to_its_end(job, self.origin, self.load(), tell=told.append)
+            job.carry_out(self.origin, self.load(), tell=told.append)
         finally:
             torch.set_num_threads(threads)
         self.busy.clear()

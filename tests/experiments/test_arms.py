@@ -3,16 +3,16 @@
 import pytest
 
 from synthsieve.config import Coreset, load_settings
-from synthsieve.experiments.arms import BASELINE, POOLED, Arm, Cell, cells, settings_of
+from synthsieve.experiments.arms import BASELINE, POOLED, Arm, Cell, Group, cells, settings_of
 from synthsieve.experiments.paper import PAPER_SVHN
+from synthsieve.experiments.supervised import twin_settings
 from tests.experiments.conftest import TINY
 
 SETTINGS = load_settings("digits-minutes", [*TINY, "augmentation.entropy_ceiling=0.01"])
 PAPERS = (10_000, 40_000, 100_000, 200_000)
 
-# arm -> a pool, its coreset, its entropy filter, pseudo-labels, the implicit form
+# arm that branches off -> a pool, its coreset, its entropy filter, pseudo-labels, the implicit form
 EXPECTED = {
-    Arm.FIRST_PHASE: (False, None, None, False, False),
     Arm.REAL_ONLY: (False, None, None, False, False),
     Arm.ALL: (True, Coreset.EVERYTHING, False, False, False),
     Arm.RANDOM: (True, Coreset.RANDOM, False, False, False),
@@ -26,7 +26,7 @@ EXPECTED = {
 }
 
 
-@pytest.mark.parametrize("arm", Arm)
+@pytest.mark.parametrize("arm", EXPECTED)
 def test_an_arm_switches_on_its_own_additions_alone(arm):
     pooled, coreset, filtered, pseudo, implicit = EXPECTED[arm]
     settings = settings_of(Cell(arm, 80 if pooled else 0), SETTINGS)
@@ -45,7 +45,16 @@ def test_an_arm_switches_on_its_own_additions_alone(arm):
     assert (arm in POOLED) is pooled
 
 
-@pytest.mark.parametrize("cell", cells((40, 80)), ids=lambda cell: cell.slug)
+def test_every_arm_is_a_baseline_or_real_or_has_additions():
+    assert {arm for arm in Arm if arm.branches_off} == set(EXPECTED)
+    groups = {group: {arm for arm in Arm if arm.group is group} for group in Group}
+    assert groups[Group.BASELINE] == {Arm.SUPERVISED}
+    assert groups[Group.REAL] == {Arm.FIRST_PHASE, Arm.REAL_ONLY}
+    assert set(POOLED) < groups[Group.SYNTHETIC]
+    assert settings_of(Cell(Arm.SUPERVISED, 0), SETTINGS) == twin_settings(SETTINGS)
+
+
+@pytest.mark.parametrize("cell", cells((40, 80), baselines=False), ids=lambda cell: cell.slug)
 def test_what_is_not_an_addition_is_the_same_for_all_arms(cell):
     settings = settings_of(cell, SETTINGS)
     assert settings.first_phase() == SETTINGS.first_phase()
@@ -60,7 +69,8 @@ def test_what_is_not_an_addition_is_the_same_for_all_arms(cell):
 @pytest.mark.parametrize("sizes", [(40,), (40, 80), PAPERS])
 def test_cells_have_names_and_folders_of_their_own(sizes):
     table = cells(sizes)
-    assert table[:2] == [Cell(Arm.FIRST_PHASE, 0), BASELINE]
+    assert table[:3] == [Cell(Arm.SUPERVISED, 0), Cell(Arm.FIRST_PHASE, 0), BASELINE]
+    assert cells(sizes, baselines=False) == table[1:]
     assert {cell.arm for cell in table} == set(Arm)
     assert len({cell.slug for cell in table}) == len({cell.name for cell in table}) == len(table)
     assert all(cell.slug == cell.slug.lower() and " " not in cell.slug and "+" not in cell.slug for cell in table)
@@ -72,6 +82,7 @@ def test_the_papers_cells_are_all_there():
     theirs = {Cell(arm, size) for arm, row in PAPER_SVHN.items() for size in row}
     assert theirs <= table
     beyond = {cell.arm for cell in table - theirs}
-    assert beyond == {Arm.FIRST_PHASE, Arm.RANDOM, Arm.ENTROPY_RANDOM, Arm.ADACORE, Arm.PSEUDO, Arm.IMPLICIT}
+    ours = {Arm.SUPERVISED, Arm.FIRST_PHASE, Arm.RANDOM, Arm.ENTROPY_RANDOM, Arm.ADACORE, Arm.PSEUDO, Arm.IMPLICIT}
+    assert beyond == ours
     assert Cell(Arm.CRAIG, 40_000).name == "entropy + CRAIG, L=40,000"
     assert Cell(Arm.CRAIG_PSEUDO, 40_000).slug == "entropy-craig-pl-40000"

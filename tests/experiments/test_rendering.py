@@ -11,6 +11,7 @@ from synthsieve.experiments.arms import BASELINE, Arm, Cell, cells
 from synthsieve.experiments.rendering import (
     NOTHING_TO_CHOOSE_ON,
     as_markdown,
+    baselines,
     full,
     paper_shape,
     quality,
@@ -88,6 +89,34 @@ def test_full_has_every_seed_the_interval_and_the_verdict():
     assert lines[-1] == proof.note
 
 
+def test_another_way_to_learn_is_better_or_worse_where_an_arm_helps_or_hurts():
+    twin = Cell(Arm.SUPERVISED, 0)
+    right = {twin.name: 240, "boosting": 360, BASELINE.name: 320, WORSE.name: 240}
+    arms = {name: [first(count)] for name, count in right.items()}
+    proof = prove(arms, baseline=BASELINE.name, shared_items=True, generator=numpy_stream(0, "proof"))
+    rows = rows_of(full(proof, [twin.name, "boosting"]))
+    assert [rows[name][-1] for name in right] == ["worse", "better", "", "hurts"]
+    shape = rows_of(paper_shape(proof, (twin, BASELINE, WORSE), beside_paper=False))
+    assert shape[twin.name] == ["60.0 (-20.0, worse)", ""]
+    assert "boosting" not in shape
+
+
+def test_baselines_say_what_they_see_and_what_was_chosen():
+    report = made_up_report(None)
+    assert baselines(report) == []
+    report["groups"] = {"supervised only": "baseline", "spreading": "baseline", "real only": "real"}
+    chosen = [{"chosen": f"k={k}", "unlabeled": 10_000, "failed": None} for k in (5, 3, 5)]
+    failed = [{"chosen": None, "unlabeled": 0, "failed": "C=1: too large"}]
+    report["baselines"] = {"spreading": chosen, "logistic": failed}
+    text = "\n".join(baselines(report))
+    assert "on the 1,000 labels alone" in text
+    assert "grids are decided on the validation rows that decide ours" in text
+    assert "- spreading: sees the labels and 10,000 unlabelled rows; chosen: k=5; k=3." in text
+    assert "- logistic: sees the labels alone; could not be fitted (C=1: too large)." in text
+    report["validation_examples"] = 0
+    assert "The first of each grid stands, for there are no validation rows." in "\n".join(baselines(report))
+
+
 def made_up_report(choice):
     last = {"drawn": 2000, "survivors": 500, "selected": 50, "purity": 0.25, "largest_weight": 31.5}
     arms = {
@@ -105,6 +134,8 @@ def made_up_report(choice):
         "settings": {"augmentation": {"steps": 5000}},
         "choice": choice,
         "arms": arms,
+        "groups": {},
+        "baselines": {},
         "quality": {
             "of": BETTER.name,
             "manifold": {"precision": 0.71, "recall": 0.55, "density": 0.41, "coverage": 0.51},

@@ -5,18 +5,20 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from synthsieve.config import NetworkKind, Objective, load_settings
+from synthsieve.config import load_settings
 from synthsieve.data.dataset import UNLABELED, Dataset, Examples, Kind
 from synthsieve.errors import SynthsieveError
-from synthsieve.experiments.arms import cells
-from synthsieve.experiments.table import JUDGE_STEPS, Experiment, judge_settings
+from synthsieve.experiments.arms import Arm, cells
+from synthsieve.experiments.classical_methods import CLASSICAL
+from synthsieve.experiments.table import Experiment
 from synthsieve.learning.run_folder import Origin, RunFolder
 from tests.experiments.conftest import TINY
 
 
 def experiment(out, *more, seeds=(0, 1)):
     settings = load_settings("digits-minutes", [*TINY, *more])
-    return Experiment(out, Origin("digits"), settings, seeds, tuple(cells(settings.proof.pool_sizes)))
+    table = cells(settings.proof.pool_sizes, baselines=settings.proof.baselines)
+    return Experiment(out, Origin("digits"), settings, seeds, tuple(table))
 
 
 def vectors(known):
@@ -43,6 +45,24 @@ def test_first_phases_and_judge_come_before_every_arm(tmp_path):
             assert job.steps == 6
 
 
+def test_baselines_wait_for_nobody_and_can_be_left_out(tmp_path):
+    plan = experiment(tmp_path)
+    twins = [job for job in plan.jobs(vectors(200)) if job.name.startswith(Arm.SUPERVISED)]
+    assert [job.folder for job in twins] == [tmp_path / f"seed-{seed}" / "supervised-only" for seed in (0, 1)]
+    assert all(job.branch_of is None and job.judge is None for job in twins)
+    classical = plan.classical_jobs(vectors(200))
+    assert len({job.place for job in classical}) == len({job.name for job in classical}) == 2 * len(CLASSICAL)
+    assert {job.after for job in (*twins, *classical)} == {()}
+    assert plan.size_in_words == f"{len(plan.cells) - 1} arms, {1 + len(CLASSICAL)} baselines, 2 seeds"
+
+    bare = experiment(tmp_path, "proof.baselines=false", seeds=(0,))
+    assert not [job for job in bare.jobs(vectors(200)) if job.name.startswith(Arm.SUPERVISED)]
+    assert bare.classical_jobs(vectors(200)) == []
+    assert bare.size_in_words == f"{len(bare.cells)} arms, 1 seed"
+    arms = [{job.folder: job.settings for job in each.jobs(vectors(200)) if job.branch_of} for each in (plan, bare)]
+    assert arms[1].items() <= arms[0].items()  # so that baselines may be added to finished arms
+
+
 def test_without_twice_the_labels_there_is_no_judge(tmp_path):
     plan = experiment(tmp_path, "data.labels=20")
     assert plan.jobs(vectors(40))[0].name == "the judge"
@@ -50,23 +70,6 @@ def test_without_twice_the_labels_there_is_no_judge(tmp_path):
     assert all(job.judge is None and plan.judge not in (job.folder, *job.after) for job in jobs)
     everything = experiment(tmp_path, "data.labels=none")
     assert all(job.judge is None for job in everything.jobs(vectors(200)))
-
-
-def test_the_judge_is_the_label_tower_alone_with_all_labels():
-    settings = load_settings("digits-minutes", TINY)
-    judge = judge_settings(settings)
-    assert judge.data.labels is None
-    assert judge.data.validation_fraction == settings.data.validation_fraction
-    assert judge.learning.objective is Objective.SUPERVISED
-    assert (judge.model.latent_dim, judge.model.label_latent_dim) == (3, 0)
-    assert judge.model.encoder is NetworkKind.MLP  # label_encoder = auto is "as encoder"
-    assert judge.total_steps == settings.learning.steps
-    assert judge == judge.first_phase()
-    other = judge_settings(load_settings("digits-minutes", [*TINY, "model.label_encoder=strided"]))
-    assert other.model.encoder is NetworkKind.STRIDED
-    one_tower = judge_settings(load_settings("digits-minutes", ["learning.steps=9000"]))
-    assert one_tower.model == load_settings("digits-minutes").model
-    assert one_tower.total_steps == JUDGE_STEPS
 
 
 def test_check_gives_the_split_and_writes_nothing(tmp_path, digits):

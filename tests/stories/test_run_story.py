@@ -21,6 +21,8 @@ from synthsieve.experiments.arms import BASELINE, Arm, Cell, cells
 __all__ = ["crew_here"]  # the fixture
 
 ARMS = cells((40, 80))
+TWIN = Cell(Arm.SUPERVISED, 0)
+CLASSICAL = ["logistic regression", "gradient boosting", "self-training", "label spreading"]
 CRAIG = Cell(Arm.CRAIG, 80)
 PSEUDO = Cell(Arm.PSEUDO, 0)
 ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1"}
@@ -48,7 +50,7 @@ def whole(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         work_here(patch)
         done = synthsieve(*words(out, "--json", "--seed", 3))
-    assert "digits: 60 labelled, 1235 unlabelled, 143 validation, 359 test; 13 arms, 1 seed" in done.stderr
+    assert "digits: 60 labelled, 1235 unlabelled, 143 validation, 359 test; 13 arms, 5 baselines, 1 seed" in done.stderr
     return out, json.loads(done.stdout)
 
 
@@ -67,8 +69,10 @@ def test_run_writes_a_table_figures_and_a_model(whole):
     assert table["seeds"] == [3]
     assert table["versions"]["torch"]
     assert (table["labeled"], table["unlabeled"]) == (60, 1235)
-    assert list(table["arms"]) == list(table["proof"]["accuracy"]) == [cell.name for cell in ARMS]
-    assert set(table["proof"]["comparisons"]) == {cell.name for cell in ARMS if cell != BASELINE}
+    names = [cell.name for cell in ARMS]
+    assert list(table["arms"]) == names
+    assert list(table["proof"]["accuracy"]) == list(table["groups"]) == [TWIN.name, *CLASSICAL, *names[1:]]
+    assert set(table["proof"]["comparisons"]) == {*names, *CLASSICAL} - {BASELINE.name}
     assert table["proof"]["test_examples"] == [359]
     (last,) = table["arms"][CRAIG.name]["selections"][0]
     assert last["drawn"] == 80
@@ -77,7 +81,18 @@ def test_run_writes_a_table_figures_and_a_model(whole):
     assert [row["temperature"] for row in table["temperature"]] == sorted(
         {r["temperature"] for r in table["temperature"]}
     )
+    assert table["groups"] == said["groups"]
+    assert {name for name, group in table["groups"].items() if group == "baseline"} == {TWIN.name, *CLASSICAL}
+    assert {name for name, group in table["groups"].items() if group == "real"} == {"first phase alone", "real only"}
+    assert not {TWIN.name, *CLASSICAL} & set(table["choice"]["candidates"])
+    assert set(table["validation"]) == set(table["groups"])
+    for each in table["baselines"].values():
+        (about,) = each
+        assert about["grid"][about["chosen"]] == max(about["grid"].values())
+        assert about["failed"] is None
+    assert list(table["baselines"]) == CLASSICAL
     text = (out / "table.md").read_text()
+    assert all(f"\n| {name} |" in text and f"\n- {name}: sees the labels " in text for name in CLASSICAL)
     assert all(f"| {cell.name} |" in text for cell in ARMS)
     assert said["words"] in text
     assert said["proof"] == table["proof"]
@@ -117,6 +132,35 @@ def test_the_same_command_again_trains_nothing_and_says_the_same(whole, copy, cr
     }
 
 
+def test_a_run_finished_without_baselines_gets_them_and_learns_nothing_else_again(whole, copy, crew_here):
+    _, said = whole
+    for folder in (copy / "seed-3" / TWIN.slug, copy / "seed-3" / "classical"):
+        shutil.rmtree(folder)
+    bare = json.loads(synthsieve(*words(copy, "--json", "--seed", 3, "--set", "proof.baselines=false")).stdout)
+    assert crew_here == []
+    assert not {TWIN.name, *CLASSICAL} & set(bare["groups"])
+    assert bare["choice"] == said["choice"]
+    ours = [name for name in bare["groups"] if name != BASELINE.name]
+    assert all(bare["proof"]["comparisons"][name] == said["proof"]["comparisons"][name] for name in ours)
+    again = json.loads(synthsieve(*words(copy, "--json", "--seed", 3)).stdout)
+    assert crew_here == [f"{name}, seed 3" for name in (TWIN.name, *CLASSICAL)]
+    assert again["proof"] == said["proof"]
+
+
+def test_a_damaged_answer_is_measured_again_and_one_of_other_data_is_refused(whole, copy, crew_here):
+    path = copy / "seed-3" / "classical" / "label-spreading.npz"
+    path.write_bytes(path.read_bytes()[:99])
+    again = json.loads(synthsieve(*words(copy, "--json", "--seed", 3)).stdout)
+    assert crew_here == ["label spreading, seed 3"]
+    assert again["proof"] == whole[1]["proof"]
+    with np.load(path) as stored:
+        parts = {name: stored[name] for name in stored.files}
+    about = json.loads(str(parts["about"])) | {"split_hash": "another"}
+    np.savez(path, **parts | {"about": np.asarray(json.dumps(about))})
+    done = synthsieve(*words(copy, "--seed", 3, "--json"), code=2)
+    assert "is of another split than" in done.stderr
+
+
 def test_reproduce_writes_the_table_and_takes_its_runs_up_again(tmp_path, crew_here):
     settings = [word for setting in (*TINY, "data.labels=60") for word in ("--set", setting)]
     command = ["reproduce", "--dataset", "digits", "-o", tmp_path, "--seeds", 1, "--workers", 1, *settings]
@@ -124,9 +168,9 @@ def test_reproduce_writes_the_table_and_takes_its_runs_up_again(tmp_path, crew_h
     assert done.stderr == ""
     assert done.stdout.startswith("# digits: does synthetic data help?")
     assert "The paper's" not in done.stdout
-    assert len(crew_here) == 1 + len(ARMS)
+    assert len(crew_here) == 1 + len(ARMS) + len(CLASSICAL)
     report = json.loads(synthsieve(*command, "--json").stdout)
-    assert len(crew_here) == 1 + len(ARMS)
+    assert len(crew_here) == 1 + len(ARMS) + len(CLASSICAL)
     assert report == json.loads((tmp_path / "table.json").read_text())
     assert not (tmp_path / "model").exists()
 
@@ -145,7 +189,7 @@ def test_a_changed_setting_is_refused_and_changes_nothing(copy, crew_here):
 
 def arrange(out, **share):
     """Let every arm get 80 % of validation right, but for those given."""
-    for cell in ARMS[1:]:  # the first phase alone is no candidate
+    for cell in (cell for cell in ARMS if cell.arm is not Arm.FIRST_PHASE):  # which is no candidate, as is the twin
         right = np.arange(143) < round(143 * share.get(cell.arm.name, 0.8))
         path = out / "seed-3" / cell.slug / "right.npz"
         with np.load(path) as stored:
@@ -154,7 +198,7 @@ def arrange(out, **share):
 
 
 def test_where_no_arm_helps_the_model_of_real_data_alone_is_kept(copy, crew_here):
-    arrange(copy, REAL_ONLY=0.81)
+    arrange(copy, REAL_ONLY=0.81, SUPERVISED=0.95)
     done = synthsieve(*words(copy, "--seed", 3))
     assert "real only is kept: no other arm is better on validation" in done.stdout
     assert "the samples it learned from" not in done.stdout
@@ -205,7 +249,7 @@ def write_table(path, known, lone=False):
 def test_a_table_of_vectors_goes_the_whole_way(tmp_path, crew_here):
     source, out = write_table(tmp_path / "table.csv", 150), tmp_path / "out"
     done = synthsieve(*words(out, "--label", "kind", source=source, labels=20))
-    assert "20 labelled, 138 unlabelled, 12 validation, 30 test; 13 arms" in done.stdout
+    assert "20 labelled, 138 unlabelled, 12 validation, 30 test; 13 arms, 5 baselines" in done.stdout
     table = json.loads((out / "table.json").read_text())
     assert table["arms"][CRAIG.name]["selections"][0][0]["purity"] is not None
     assert [path.name for path in (out / "figures").iterdir()] == ["temperature.svg"]
@@ -311,8 +355,8 @@ def ends_as(whole, out):
     subprocess.run(command(out), check=True, stdout=subprocess.DEVNULL, env=ONE_THREAD)
     mine, theirs = contents(out), contents(whole)
     assert mine.keys() == theirs.keys()
-    # selections.jsonl tells the time a choice took, run.json the number of threads
-    other = {path.name for path in mine if mine[path] != theirs[path]}
+    # selections.jsonl and the answers of classical baselines tell the time they took, run.json the number of threads
+    other = {path.name for path in mine if mine[path] != theirs[path] and path.parent.name != "classical"}
     assert other <= {"selections.jsonl", "run.json"}
 
 

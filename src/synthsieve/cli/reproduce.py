@@ -51,7 +51,8 @@ def reproduce(
     if not settings.augmentation.steps:
         settings = settings.with_second_phase()
     origin = Origin.of(str(dataset), data_dir=data_dir)
-    experiment = Experiment(out, origin, settings, tuple(range(seeds)), tuple(cells(settings.proof.pool_sizes)))
+    arms = cells(settings.proof.pool_sizes, baselines=settings.proof.baselines)
+    experiment = Experiment(out, origin, settings, tuple(range(seeds)), tuple(arms))
     data = origin.load(for_stream("data", quiet=quiet))
     experiment.check(data)
     outcome = carry_out(

@@ -40,7 +40,7 @@ def run(
     from synthsieve.experiments.arms import BASELINE, cells
     from synthsieve.experiments.jobs import default_workers
     from synthsieve.experiments.outcome import carry_out, keep_model, keep_synthetic
-    from synthsieve.experiments.rendering import NOTHING_TO_CHOOSE_ON
+    from synthsieve.experiments.rendering import NOTHING_TO_CHOOSE_ON, others_in
     from synthsieve.experiments.table import Experiment
     from synthsieve.learning.run_folder import Origin
     from synthsieve.progress import for_stream
@@ -59,15 +59,14 @@ def run(
         origin,
         settings,
         tuple(range(settings.seed, settings.seed + seeds)),
-        tuple(cells(settings.proof.pool_sizes)),
+        tuple(cells(settings.proof.pool_sizes, baselines=settings.proof.baselines)),
     )
     split = experiment.check(dataset)
     for note in (*dataset.notes, *split.notes):
         say(note, as_json=as_json)
     say(
         f"{dataset.name}: {len(split.labeled)} labelled, {len(split.unlabeled)} unlabelled, "
-        f"{len(split.validation)} validation, {len(split.test)} test; "
-        f"{len(experiment.cells)} arms, {seeds} seed{'s' if seeds > 1 else ''}",
+        f"{len(split.validation)} validation, {len(split.test)} test; {experiment.size_in_words}",
         as_json=as_json,
     )
     outcome = carry_out(
@@ -81,7 +80,7 @@ def run(
     chosen = next(cell for cell in experiment.cells if cell.name == name)
     model, synthetic = keep_model(experiment, chosen), keep_synthetic(experiment, chosen)
     words = NOTHING_TO_CHOOSE_ON if outcome.choice is None else outcome.choice.in_words()
-    lines = ["", outcome.proof.table(), words, f"its model: {model}"]
+    lines = ["", outcome.proof.table(others_in(outcome.report)), words, f"its model: {model}"]
     lines += [f"the samples it learned from, with weights: {path}" for path in synthetic]
     lines += [f"table: {out / 'table.md'}", "pictures:", *(f"  {path}" for path in outcome.figures)]
     report = {
@@ -91,6 +90,7 @@ def run(
         "model": str(model),
         "synthetic": [str(path) for path in synthetic],
         "proof": outcome.proof.as_dict(),
+        "groups": outcome.report["groups"],
         "choice": None if outcome.choice is None else outcome.choice.as_dict(),
         "table": str(out / "table.json"),
         "figures": [str(path) for path in outcome.figures],

@@ -12,7 +12,7 @@ are compared in pairs with a baseline on the same seeds and examples:
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -51,6 +51,10 @@ class Verdict(StrEnum):
             Verdict.HURTS: "hurts: the whole interval lies below zero",
             Verdict.CANNOT_TELL: "cannot tell: zero lies in the interval",
         }[self]
+
+    def of_another(self) -> str:
+        """The same of another way to learn, which neither helps nor hurts the baseline."""
+        return {Verdict.HELPS: "better", Verdict.HURTS: "worse", Verdict.CANNOT_TELL: "cannot tell"}[self]
 
 
 @dataclass(frozen=True)
@@ -155,8 +159,11 @@ class Proof:
             "note": self.note,
         }
 
-    def table(self) -> str:
-        """Aligned text, a line an arm: name, mean accuracy in %, difference and interval in points, verdict."""
+    def table(self, others: Collection[str] = ()) -> str:
+        """Aligned text, a line an arm: name, mean accuracy in %, difference and interval in points, verdict.
+
+        `others` are arms that are other ways to learn: better or worse, where arms help or hurt.
+        """
         compared = {one.arm: one for one in self.comparisons}
         lines = [("arm", "accuracy %", "difference", "95 % interval", "verdict")]
         for arm in self.arms:
@@ -166,7 +173,8 @@ class Proof:
                 continue
             one = compared[arm.name]
             interval = " to ".join(f"{100 * end:+.2f}" for end in one.interval)
-            lines.append((arm.name, accuracy, f"{100 * one.difference:+.2f}", interval, one.verdict.value))
+            verdict = one.verdict.of_another() if arm.name in others else one.verdict.value
+            lines.append((arm.name, accuracy, f"{100 * one.difference:+.2f}", interval, verdict))
         widths = [max(len(line[column]) for line in lines) for column in range(5)]
         rows = [
             "  ".join([line[0].ljust(widths[0]), *(line[i].rjust(widths[i]) for i in (1, 2, 3)), line[4]])

@@ -1,4 +1,4 @@
-"""The arms of the proof: ways to go on from one and the same first phase."""
+"""The arms of the proof: ways to go on from one and the same first phase, and the twin, which has labels alone."""
 
 from __future__ import annotations
 
@@ -7,13 +7,23 @@ from enum import StrEnum
 from typing import Any
 
 from synthsieve.config import Coreset, Settings
+from synthsieve.experiments.supervised import twin_settings
 
 NO_FILTER: dict[str, Any] = {"entropy_ceiling": None, "keep_fraction": None, "require_asked_class": False}
+
+
+class Group(StrEnum):
+    """What kind of thing stands in a row of the proof: another way to learn, ours on real data, ours with additions."""
+
+    BASELINE = "baseline"
+    REAL = "real"
+    SYNTHETIC = "synthetic"
 
 
 class Arm(StrEnum):
     """What the second phase learns from beside the labelled and unlabelled examples; or no second phase at all."""
 
+    SUPERVISED = "supervised only"
     FIRST_PHASE = "first phase alone"
     REAL_ONLY = "real only"
     ALL = "all synthetic"
@@ -25,6 +35,17 @@ class Arm(StrEnum):
     PSEUDO = "pseudo-labels"
     CRAIG_PSEUDO = "entropy + CRAIG + PL"
     IMPLICIT = "implicit"
+
+    @property
+    def group(self) -> Group:
+        if self is Arm.SUPERVISED:
+            return Group.BASELINE
+        return Group.REAL if self in (Arm.FIRST_PHASE, Arm.REAL_ONLY) else Group.SYNTHETIC
+
+    @property
+    def branches_off(self) -> bool:
+        """Whether it goes on from the first phase of its seed."""
+        return self not in (Arm.SUPERVISED, Arm.FIRST_PHASE)
 
 
 # Which arms draw a pool, and how they treat it.
@@ -60,10 +81,14 @@ class Cell:
 BASELINE = Cell(Arm.REAL_ONLY, 0)
 
 
-def cells(pool_sizes: tuple[int, ...]) -> list[Cell]:
-    """The paper's table for these L, with the arms it lacks: filters alone at the small L, CRAIG at every one."""
+def cells(pool_sizes: tuple[int, ...], *, baselines: bool = True) -> list[Cell]:
+    """The paper's table for these L, with the arms it lacks: filters alone at the small L, CRAIG at every one.
+
+    With `baselines` the twin stands first.
+    """
     small, main = pool_sizes[0], pool_sizes[min(1, len(pool_sizes) - 1)]
     sizes = {
+        Arm.SUPERVISED: [0] if baselines else [],
         Arm.FIRST_PHASE: [0],
         Arm.REAL_ONLY: [0],
         Arm.ALL: [small],
@@ -81,6 +106,8 @@ def cells(pool_sizes: tuple[int, ...]) -> list[Cell]:
 
 def settings_of(cell: Cell, settings: Settings) -> Settings:
     """The settings of one arm: those of all arms, with its own additions switched on and the others off."""
+    if cell.arm is Arm.SUPERVISED:
+        return twin_settings(settings)
     augmentation = {"enabled": cell.arm in POOLED, **POOLED.get(cell.arm, {})}
     if cell.pool_size:
         augmentation["pool_size"] = cell.pool_size
@@ -90,5 +117,6 @@ def settings_of(cell: Cell, settings: Settings) -> Settings:
             "augmentation": settings.augmentation.model_copy(update=augmentation),
             "pseudo_labels": settings.pseudo_labels.model_copy(update=pseudo),
             "implicit": settings.implicit.model_copy(update={"enabled": cell.arm is Arm.IMPLICIT}),
+            "proof": settings.proof.model_copy(update={"baselines": True}),  # no arm depends on what stands beside it
         }
     )

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 from zipfile import BadZipFile
 
 import numpy as np
@@ -28,6 +28,38 @@ from synthsieve.learning.run_folder import Origin, RunFolder
 from synthsieve.progress import Progress, Silent
 
 TELL_EVERY = 0.5  # seconds from one word of a worker to the next
+
+
+class Task(Protocol):
+    """Something that a worker can bring to its end, from wherever an earlier one left it."""
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        ...
+
+    @property
+    def place(self) -> Path:
+        """The folder or file it fills: no other task has the same."""
+        ...
+
+    @property
+    def after(self) -> tuple[Path, ...]:
+        """Places of tasks that must be done before."""
+        ...
+
+    @property
+    def steps(self) -> int:
+        """How many steps it takes, from where it begins."""
+        ...
+
+    def is_done(self) -> bool:
+        """Whether it was brought to its end."""
+        ...
+
+    def carry_out(self, origin: Origin, dataset: Dataset, *, tell: Callable[[int], None]) -> None:
+        """Begin it or go on with it, and tell now and then how many steps are done."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -51,20 +83,29 @@ class Job:
     judge: Path | None = None
 
     @property
+    def place(self) -> Path:
+        return self.folder
+
+    @property
     def steps(self) -> int:
-        """How many steps it takes, from where it begins."""
         return self.settings.total_steps - (self.settings.learning.steps if self.branch_of else 0)
 
+    def is_done(self) -> bool:
+        return is_finished(self.folder)
 
-def run_jobs(jobs: Sequence[Job], origin: Origin, *, workers: int, progress: Progress | None = None) -> None:
+    def carry_out(self, origin: Origin, dataset: Dataset, *, tell: Callable[[int], None]) -> None:
+        _bring_to_its_end(self, origin, dataset, tell=tell)
+
+
+def run_jobs(jobs: Sequence[Task], origin: Origin, *, workers: int, progress: Progress | None = None) -> None:
     """Bring every job to its end, each after those it waits for; runs begun earlier go on where they stopped.
 
     An error in one of them, or Ctrl-C, ends all workers at once: what they wrote is whole, and can be gone on with.
     """
     progress = progress or Silent()
-    done = {job.folder for job in jobs if is_finished(job.folder)}
-    waiting = [job for job in jobs if job.folder not in done]
-    steps = {job.folder: job.steps if job.folder in done else 0 for job in jobs}
+    done = {job.place for job in jobs if job.is_done()}
+    waiting = [job for job in jobs if job.place not in done]
+    steps = {job.place: job.steps if job.place in done else 0 for job in jobs}
     total = sum(job.steps for job in jobs)
     progress.update(sum(steps.values()), total, f"{len(done)} of {len(jobs)} runs done")
     with closing(progress), closing(_Crew(origin)) as crew:
@@ -75,9 +116,9 @@ def run_jobs(jobs: Sequence[Job], origin: Origin, *, workers: int, progress: Pro
                 crew.begin(job)
             assert crew.busy, f"nobody does what {waiting[0].name} waits for"
             for job, steps_done in crew.news(seconds=1.0):
-                steps[job.folder] = job.steps if steps_done is None else steps_done
+                steps[job.place] = job.steps if steps_done is None else steps_done
                 if steps_done is None:
-                    done.add(job.folder)
+                    done.add(job.place)
             progress.update(sum(steps.values()), total, f"{len(done)} of {len(jobs)} runs done")
 
 
@@ -97,15 +138,15 @@ class _Crew:
     def __init__(self, origin: Origin) -> None:
         self.origin = origin
         self.idle: list[tuple[Connection, SpawnProcess]] = []
-        self.busy: dict[Connection, tuple[SpawnProcess, Job]] = {}
+        self.busy: dict[Connection, tuple[SpawnProcess, Task]] = {}
 
-    def begin(self, job: Job) -> None:
+    def begin(self, job: Task) -> None:
         """Give a job to an idle worker, or to a new one."""
         line, process = self.idle.pop() if self.idle else self._start()
         self.busy[line] = process, job
         line.send(job)
 
-    def news(self, *, seconds: float) -> Iterator[tuple[Job, int | None]]:
+    def news(self, *, seconds: float) -> Iterator[tuple[Task, int | None]]:
         """Jobs and the steps they have done, None at the end: of those that tell something within `seconds`."""
         telling = wait(list(self.busy), timeout=seconds)
         for line in [line for line in self.busy if line in telling]:
@@ -172,7 +213,7 @@ def _work(line: Connection, origin: Origin) -> None:
     while True:
         job = line.recv()
         try:
-            _bring_to_its_end(job, origin, load(), tell=line.send)
+            job.carry_out(origin, load(), tell=line.send)
             line.send("")
         except SynthsieveError as error:
             line.send(str(error))

@@ -16,7 +16,7 @@ from synthsieve.evaluation.proof import Choice, Proof
 from synthsieve.evaluation.quality import pool_quality
 from synthsieve.evaluation.temperature import TemperatureRow, temperature_curve
 from synthsieve.experiments.arms import Arm, Cell
-from synthsieve.experiments.jobs import judge_of, run_jobs
+from synthsieve.experiments.jobs import Task, judge_of, run_jobs
 from synthsieve.experiments.rendering import as_markdown, write_figures
 from synthsieve.experiments.table import Experiment
 from synthsieve.export.samples import write_items
@@ -61,7 +61,8 @@ def carry_out(
     """Run what is not yet run, then write table.json, table.md and the figures; `experiment.check` comes before."""
     for folder in (experiment.out, experiment.out / "figures", experiment.out / "model"):
         remove_stale_partials(folder)
-    run_jobs(experiment.jobs(dataset), experiment.origin, workers=workers, progress=progress)
+    tasks: list[Task] = [*experiment.jobs(dataset), *experiment.classical_jobs(dataset)]
+    run_jobs(tasks, experiment.origin, workers=workers, progress=progress)
     proof = experiment.proof()
     first = RunFolder.open(experiment.first_phase(experiment.seeds[0]))
     choice = experiment.choice()

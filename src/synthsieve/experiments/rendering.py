@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from synthsieve.entropy import entropy_of_logits
 from synthsieve.evaluation.figures import write_curve_figure, write_entropy_figure, write_samples_figure
 from synthsieve.evaluation.proof import Proof
 from synthsieve.evaluation.temperature import TemperatureRow
-from synthsieve.experiments.arms import BASELINE, Arm, Cell
+from synthsieve.experiments.arms import BASELINE, Arm, Cell, Group
 from synthsieve.experiments.paper import PAPER_BASELINE, PAPER_SVHN
 from synthsieve.learning.batch_source import encoded
 from synthsieve.learning.run_folder import RunFolder
@@ -41,8 +42,9 @@ def as_markdown(report: dict[str, Any], proof: Proof, cells: tuple[Cell, ...], *
         "",
         "## Every arm against real data alone",
         "",
-        *full(proof),
+        *full(proof, others_in(report)),
         "",
+        *baselines(report),
         "## What the choices looked like",
         "",
         *selections(report),
@@ -87,8 +89,36 @@ def paper_shape(proof: Proof, cells: tuple[Cell, ...], *, beside_paper: bool) ->
     return lines
 
 
-def full(proof: Proof) -> list[str]:
-    """A line an arm: accuracy of each seed, mean, paired difference, interval, verdict."""
+def others_in(report: dict[str, Any]) -> list[str]:
+    """The rows of the proof that are other ways to learn."""
+    return [name for name, group in report["groups"].items() if group == Group.BASELINE]
+
+
+def baselines(report: dict[str, Any]) -> list[str]:
+    """What the baselines see, how they were chosen, and what was chosen; nothing where there are none."""
+    if not others_in(report):
+        return []
+    decided = "the first of each grid stands, for there are no validation rows"
+    if report["validation_examples"]:
+        decided = "weights and grids are decided on the validation rows that decide ours"
+    lines = [
+        f"Baselines: {Arm.SUPERVISED} is the same network on the {report['labeled']:,} labels alone, for as many "
+        f"steps as a first phase has; the others are scikit-learn's, with small grids. {decided.capitalize()}. "
+        "None of them is ever kept as the model.",
+        "",
+    ]
+    for name, each in report["baselines"].items():
+        sees = (
+            f"the labels and {each[0]['unlabeled']:,} unlabelled rows" if each[0]["unlabeled"] else "the labels alone"
+        )
+        chosen = dict.fromkeys(one["chosen"] for one in each if one["chosen"] is not None)
+        told = f"chosen: {'; '.join(chosen)}" if chosen else f"could not be fitted ({each[0]['failed']})"
+        lines.append(f"- {name}: sees {sees}; {told}.")
+    return [*lines, ""]
+
+
+def full(proof: Proof, others: Collection[str] = ()) -> list[str]:
+    """A line an arm: accuracy of each seed, mean, paired difference, interval, verdict; `others` as `Proof.table`."""
     lines = ["| arm | each seed | mean | difference | 95 % interval | verdict |", "|---|---|---|---|---|---|"]
     compared = {one.arm: one for one in proof.comparisons}
     for arm in proof.arms:
@@ -97,7 +127,8 @@ def full(proof: Proof) -> list[str]:
         if arm.name in compared:
             one = compared[arm.name]
             low, high = (100 * end for end in one.interval)
-            line += f" {100 * one.difference:+.2f} | {low:+.2f} to {high:+.2f} | {one.verdict} |"
+            verdict = one.verdict.of_another() if arm.name in others else one.verdict
+            line += f" {100 * one.difference:+.2f} | {low:+.2f} to {high:+.2f} | {verdict} |"
         else:
             line += " | | |"
         lines.append(line)
@@ -199,7 +230,8 @@ def _cell(proof: Proof, cell: Cell) -> str:
     if cell == BASELINE:
         return mean
     one = proof.comparison(cell.name)
-    return f"{mean} ({100 * one.difference:+.1f}, {one.verdict})"
+    verdict = one.verdict.of_another() if cell.arm.group is Group.BASELINE else one.verdict
+    return f"{mean} ({100 * one.difference:+.1f}, {verdict})"
 
 
 def _mean(rows: list[dict[str, Any]], name: str) -> str:

@@ -2,6 +2,7 @@
 
 OUT/judge/                 a classifier of all labels, for the purity of pools alone
 OUT/seed-S/first-phase/    a run; OUT/seed-S/ARM/ those that branch off it
+OUT/seed-S/supervised-only/, classical/METHOD.npz   the baselines: the twin's run, what classical methods got right
 OUT/table.json, table.md   what came out
 OUT/figures/               samples of each class, one class by entropy, the temperature curve
 """
@@ -9,26 +10,29 @@ OUT/figures/               samples of each class, one class by entropy, the temp
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from synthsieve.config import Ceiling, NetworkKind, Objective, Settings
+from synthsieve.config import Ceiling, Objective, Settings
 from synthsieve.data.dataset import UNLABELED, Dataset
 from synthsieve.data.encoding import fit_encoding
 from synthsieve.data.splits import Split, make_split
-from synthsieve.errors import ConfigError, DataError
+from synthsieve.errors import CheckpointError, ConfigError, DataError
 from synthsieve.evaluation.proof import Choice, Proof, choose, prove
-from synthsieve.experiments.arms import BASELINE, Arm, Cell, settings_of
+from synthsieve.experiments.arms import BASELINE, Arm, Cell, Group, settings_of
+from synthsieve.experiments.classical import Answer
+from synthsieve.experiments.classical_job import ClassicalJob
+from synthsieve.experiments.classical_methods import CLASSICAL
 from synthsieve.experiments.jobs import Job, right
+from synthsieve.experiments.supervised import judge_settings
 from synthsieve.learning.additions import read_figures
 from synthsieve.learning.history import read
 from synthsieve.learning.run_folder import Origin, RunFolder, versions
 from synthsieve.randomness import numpy_stream
 
-JUDGE_STEPS = 2500
 # Purity needs a judge who knows more than the model does.
 JUDGE_NEEDS = 2
 
@@ -61,8 +65,19 @@ class Experiment:
     def judge(self) -> Path:
         return self.out / "judge"
 
+    @property
+    def size_in_words(self) -> str:
+        """`13 arms, 5 baselines, 2 seeds`."""
+        beside = [cell for cell in self.cells if cell.arm.group is Group.BASELINE]
+        number = len(beside) + (len(CLASSICAL) if self.settings.proof.baselines else 0)
+        counts = {"arm": len(self.cells) - len(beside), "baseline": number, "seed": len(self.seeds)}
+        return ", ".join(f"{count} {word}{'' if count == 1 else 's'}" for word, count in counts.items() if count)
+
+    def classical(self, seed: int) -> Path:
+        return self.out / f"seed-{seed}" / "classical"
+
     def jobs(self, dataset: Dataset) -> list[Job]:
-        """The judge, the first phases, and the arms that wait for both."""
+        """The judge, the first phases, the twins, and the arms that wait for judge and first phase."""
         jobs = []
         judge = self.judge if self._can_be_judged(dataset) else None
         if judge is not None:
@@ -73,10 +88,21 @@ class Experiment:
         for cell in (cell for cell in self.cells if cell.arm is not Arm.FIRST_PHASE):
             for seed in self.seeds:
                 first = self.first_phase(seed)
-                after = (first,) if judge is None else (first, judge)
-                settings = settings_of(cell, self._seeded(seed))
-                jobs.append(Job(f"{cell.name}, seed {seed}", self.folder(cell, seed), settings, after, first, judge))
+                job = Job(f"{cell.name}, seed {seed}", self.folder(cell, seed), settings_of(cell, self._seeded(seed)))
+                if cell.arm.branches_off:
+                    after = (first,) if judge is None else (first, judge)
+                    job = replace(job, after=after, branch_of=first, judge=judge)
+                jobs.append(job)
         return jobs
+
+    def classical_jobs(self, dataset: Dataset) -> list[ClassicalJob]:
+        """The classical baselines, where the settings ask for them."""
+        return [
+            ClassicalJob.of(method, self.classical(seed), self._seeded(seed), dataset)
+            for seed in self.seeds
+            for method in CLASSICAL
+            if self.settings.proof.baselines
+        ]
 
     def check(self, dataset: Dataset) -> Split:
         """Refuse what cannot be split, built, proved or gone on with, before anything is written.
@@ -95,12 +121,13 @@ class Experiment:
                 f"{settings.learning.steps} to {settings.total_steps - 1}: arms branch off where it begins"
             )
         splits = {}
+        twins = [self.folder(cell, seed) for cell in self.cells for seed in self.seeds if cell.arm is Arm.SUPERVISED]
         for job in self.jobs(dataset):
             if RunFolder.exists(job.folder):
                 run = RunFolder.open(job.folder)
                 run.check_asked(job.settings, dataset)
                 splits[job.folder] = run.split
-            elif job.branch_of is None:
+            elif job.branch_of is None and job.folder not in twins:  # what the first phase can build, so can its twin
                 splits[job.folder] = self._planned(job, dataset)
         split = splits[self.first_phase(self.seeds[0])]
         if not len(split.validation) and settings.augmentation.entropy_ceiling is Ceiling.AUTO:
@@ -121,7 +148,8 @@ class Experiment:
     def choice(self) -> Choice | None:
         """The arm that validation prefers, or real data alone; None without two validation rows a seed to compare."""
         # The first phase alone was the best of several evaluations, an arm of few: not a fair candidate.
-        validation = {name: rows for name, rows in self._right("validation").items() if name != Arm.FIRST_PHASE}
+        candidates = {cell.name for cell in self.cells if cell.arm.branches_off}
+        validation = {name: rows for name, rows in self._right("validation").items() if name in candidates}
         if min(len(rows) for rows in validation[BASELINE.name]) < 2:
             return None
         return choose(validation, baseline=BASELINE.name, shared_items=False)
@@ -143,12 +171,24 @@ class Experiment:
             "proof": proof.as_dict(),
             "choice": None if choice is None else choice.as_dict(),
             "validation": {
-                cell.name: [float(right(self.folder(cell, seed), "validation").mean()) for seed in self.seeds]
-                for cell in self.cells
-                if len(right(self.folder(cell, self.seeds[0]), "validation"))
+                name: [float(rows.mean()) for rows in each]
+                for name, each in self._right("validation").items()
+                if len(each[0])
             },
+            "groups": self.groups(),
             "arms": {cell.name: self._arm(cell) for cell in self.cells},
+            "baselines": {name: [_of_the_choice(one.about) for one in each] for name, each in self._answers().items()},
         }
+
+    def groups(self) -> dict[str, Group]:
+        """What stands in the proof, in its order, and what kind of thing each is: the baselines first.
+
+        A classical method that could not be fitted to the data of every seed is left out.
+        """
+        answered = [name for name, each in self._answers().items() if all(one.right for one in each)]
+        ours = {cell.name: cell.arm.group for cell in self.cells}
+        baselines = [*(name for name, group in ours.items() if group is Group.BASELINE), *answered]
+        return {**dict.fromkeys(baselines, Group.BASELINE), **ours}
 
     def _arm(self, cell: Cell) -> dict[str, Any]:
         folders = [self.folder(cell, seed) for seed in self.seeds]
@@ -180,7 +220,26 @@ class Experiment:
         return split
 
     def _right(self, part: str) -> dict[str, list[np.ndarray]]:
-        return {cell.name: [right(self.folder(cell, seed), part) for seed in self.seeds] for cell in self.cells}
+        """Of every arm and baseline, which examples of a part it got right, seed by seed."""
+        ours = {cell.name: [right(self.folder(cell, seed), part) for seed in self.seeds] for cell in self.cells}
+        answers = self._answers()
+        return {name: ours.get(name) or [one.right[part] for one in answers[name]] for name in self.groups()}
+
+    def _answers(self) -> dict[str, list[Answer]]:
+        """What the classical baselines answered, seed by seed."""
+        if not self.settings.proof.baselines:
+            return {}
+        found = {
+            m.name: [Answer.read(self.classical(seed) / f"{m.slug}.npz") for seed in self.seeds] for m in CLASSICAL
+        }
+        for each in found.values():
+            for seed, one in zip(self.seeds, each, strict=True):
+                if one.about["split_hash"] != RunFolder.open(self.first_phase(seed)).split.hash:
+                    raise CheckpointError(
+                        f"{self.classical(seed)} is of another split than {self.first_phase(seed)}: "
+                        "remove it, and the same command measures again"
+                    )
+        return found
 
     def _test_is_shared(self) -> bool:
         return RunFolder.open(self.first_phase(self.seeds[0])).split.test_is_own
@@ -193,28 +252,14 @@ class Experiment:
         return labels is not None and int((dataset.train.y != UNLABELED).sum()) >= JUDGE_NEEDS * labels
 
 
-def judge_settings(settings: Settings) -> Settings:
-    """The independent classifier: all labels, nothing else, the label tower's network alone."""
-    model = settings.model
-    if model.label_latent_dim:
-        model = model.model_copy(
-            update={
-                "encoder": model.encoder if model.label_encoder is NetworkKind.AUTO else model.label_encoder,
-                "encoder_width": model.label_width,
-                "latent_dim": model.label_latent_dim,
-                "label_latent_dim": 0,
-            }
-        )
-    learning = settings.learning.model_copy(
-        update={"objective": Objective.SUPERVISED, "steps": min(JUDGE_STEPS, settings.learning.steps)}
-    )
-    data = settings.data.model_copy(update={"labels": None})
-    return settings.first_phase().model_copy(update={"data": data, "model": model, "learning": learning})
-
-
 def _without_time(selections: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The figures that a second run of the same command gives again."""
     return [{name: value for name, value in figures.items() if name != "seconds"} for figures in selections]
+
+
+def _of_the_choice(about: dict[str, Any]) -> dict[str, Any]:
+    """Of what is known of a classical baseline, what a second run of the same command gives again."""
+    return {name: about[name] for name in ("chosen", "grid", "unlabeled", "failed")}
 
 
 def _best(folder: Path) -> dict[str, float]:
