@@ -26,7 +26,7 @@ from synthsieve.pool import SyntheticPool
 from synthsieve.progress import Progress, Silent
 from synthsieve.randomness import derive_seed, numpy_stream
 from synthsieve.sampling.langevin import LangevinSettings
-from synthsieve.sieve import select
+from synthsieve.sieve import Selection, select
 
 if TYPE_CHECKING:
     from synthsieve.selection.curvature import CurvatureState
@@ -271,8 +271,29 @@ def choose_from(
             weight[rows] = (drawn.y[kept] == label).sum() / len(rows)
             rank[rows] = np.arange(len(rows))
         return Chosen(weight, rank, {})
+    chosen = select_among(
+        drawn, kept, settings, seed=seed, curvature_state=curvature_state, method=method, progress=progress
+    )
+    rows = kept[chosen.indices]
+    weight[rows] = chosen.weights
+    rank[rows] = np.concatenate([np.arange(figures.selected) for figures in chosen.figures])
+    figures = {"gradient_bound": chosen.gradient_bound, "gradient_error": chosen.gradient_error}
+    return Chosen(weight, rank, figures, chosen.curvature_state)
+
+
+def select_among(
+    drawn: Judged,
+    kept: np.ndarray,
+    settings: AugmentationSettings,
+    *,
+    seed: int,
+    curvature_state: CurvatureState | None = None,
+    method: str = "auto",
+    progress: Progress | None = None,
+) -> Selection:
+    """CRAIG's or AdaCore's choice among the rows `kept` (k,); its rows are places in `kept`."""
     at_z = settings.gradients is GradientSource.DRAWN
-    chosen = select(
+    return select(
         labels=drawn.y[kept],
         logits=(drawn.logits_z if at_z else drawn.logits_x)[kept],
         features=None if drawn.features is None else drawn.features[kept],
@@ -284,11 +305,6 @@ def choose_from(
         seed=seed,
         progress=progress,
     )
-    rows = kept[chosen.indices]
-    weight[rows] = chosen.weights
-    rank[rows] = np.concatenate([np.arange(figures.selected) for figures in chosen.figures])
-    figures = {"gradient_bound": chosen.gradient_bound, "gradient_error": chosen.gradient_error}
-    return Chosen(weight, rank, figures, chosen.curvature_state)
 
 
 def _search(

@@ -21,6 +21,7 @@ from synthsieve.model.classifier import GenerativeClassifier
 from synthsieve.progress import Progress, Silent
 from synthsieve.randomness import derive_seed, torch_stream
 from synthsieve.sampling import langevin
+from synthsieve.sampling.diagnostics import Diagnostics
 
 BLOCK = 500  # chains at a time: their noise and images fit in a few megabytes
 
@@ -119,6 +120,20 @@ def replay_chain(
         stops.append(z[0].numpy().copy())
         done = stop
     return np.stack(stops)
+
+
+@torch.no_grad()
+def replay_diagnostics(
+    model: GenerativeClassifier, y: np.ndarray, seeds: np.ndarray, *, chains: langevin.LangevinSettings
+) -> Diagnostics:
+    """What the chains of those classes and seeds, (n,) each, went through; n of a few hundred, as they run at once."""
+    size = (chains.num_steps + 1, model.energy.latent_dim)
+    drawn = torch.stack([torch.randn(size, generator=_generator(seed)) for seed in seeds])
+    start, *_ = noise = drawn.transpose(0, 1).contiguous()  # (num_steps + 1, n, latent_dim)
+    density = model.prior.conditional(torch.from_numpy(y))
+    measured = langevin.run(density, start, settings=chains, noise=noise[1:], diagnostics=True).diagnostics
+    assert measured is not None
+    return measured
 
 
 @torch.no_grad()

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from synthsieve.charts.chart import Axis, Chart, Scale, values_along
+from synthsieve.charts.chart import Chart, Scale, numbers, values_along
 
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -33,29 +33,36 @@ class Placing:
         return math.log10(value) if value > 0 else -math.inf
 
 
-def reach(chart: Chart, direction: int, about: int = 6) -> tuple[float, float]:
-    """The ends of the x (0) or y (1) axis: as given, else round numbers that hold every mark."""
+@dataclass(frozen=True)
+class Ruled:
+    """An axis as it is drawn: its ends, and the numbers written beside it."""
+
+    low: float
+    high: float
+    marks: tuple[float, ...]
+
+    def placed(self, scale: Scale, start: float, end: float) -> Placing:
+        return Placing(self.low, self.high, scale, start, end)
+
+
+def ruled(chart: Chart, direction: int, about: int = 5) -> Ruled:
+    """The x (0) or y (1) axis: its ends as given, else round numbers that hold every mark."""
     axis = (chart.x, chart.y)[direction]
     if axis.categories:
-        return -0.5, len(axis.categories) - 0.5
+        return Ruled(-0.5, len(axis.categories) - 0.5, numbers(range(len(axis.categories))))
     found = list(values_along(chart, direction))
     low = min(found) if axis.low is None else axis.low
     high = max(found) if axis.high is None else axis.high
-    if axis.scale is Scale.LOG:
-        return (low, high) if high > low else (low / 2, high * 2)
-    round_numbers = ticks(low, high, about)
-    return (round_numbers[0] if axis.low is None else low), (round_numbers[-1] if axis.high is None else high)
-
-
-def marks_of(axis: Axis, low: float, high: float, about: int = 6) -> list[float]:
-    """The numbers to write beside an axis from `low` to `high`; none on a plain one."""
     if axis.plain:
-        return []
-    if axis.categories:
-        return [float(i) for i in range(len(axis.categories))]
-    found = log_ticks(low, high, about) if axis.scale is Scale.LOG else ticks(low, high, about)
-    slack = 1e-9 * (high - low)
-    return [value for value in found if low - slack <= value <= high + slack]
+        margin = 0.04 * (high - low) or 1.0
+        return Ruled(low - margin, high + margin, ())
+    if axis.scale is Scale.LOG:
+        low, high = (low, high) if high > low else (low / 2, high * 2)
+        return Ruled(low, high, tuple(log_ticks(low, high, about)))
+    marks = ticks(low, high, about)
+    ends = (marks[0] if axis.low is None else low), (marks[-1] if axis.high is None else high)
+    slack = 1e-9 * (ends[1] - ends[0])
+    return Ruled(*ends, tuple(mark for mark in marks if ends[0] - slack <= mark <= ends[1] + slack))
 
 
 def ticks(low: float, high: float, about: int = 6) -> list[float]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from xml.sax.saxutils import escape
 
 from synthsieve.charts.chart import Chart, Rule, Scale, Words
-from synthsieve.charts.scale import Placing, marks_of, reach, written
+from synthsieve.charts.scale import Placing, Ruled, ruled, written
 from synthsieve.charts.svg_marks import Frame, in_legend, marks, patterns, short, titled
 from synthsieve.charts.svg_style import TEXT, TITLE, file_style
 from synthsieve.charts.words import shortened, width, wrapped
@@ -112,15 +112,15 @@ class _Drawing:
         told = [_Told(rule, wrapped(rule.label, TEXT, self.right - self.left, lines=3)) for rule in self._rules()]
         top = self.bottom + sum(LINE * len(each.lines) for each in told) + 6
         floor = top + self._height()
-        x_ends, y_ends = reach(chart, 0, 5), reach(chart, 1, 5)
+        x, y = ruled(chart, 0), ruled(chart, 1)
         down = bool(chart.y.categories)  # the first category is on top
         frame = Frame(
-            Placing(*x_ends, chart.x.scale, self.left, self.right),
-            Placing(*y_ends, chart.y.scale, *((top, floor) if down else (floor, top))),
+            x.placed(chart.x.scale, self.left, self.right),
+            y.placed(chart.y.scale, *((top, floor) if down else (floor, top))),
             self.own,
         )
-        self._y_axis(frame, y_ends)
-        self._x_axis(frame, x_ends, top, floor)
+        self._y_axis(frame, y)
+        self._x_axis(frame, x, top, floor)
         self.parts += [marks(layer, frame) for layer in chart.layers]
         self._draw_rules(told, frame, top, floor)
         for layer in chart.layers:
@@ -138,8 +138,7 @@ class _Drawing:
             longest = max(width(name, TEXT) for name in axis.categories)
             left += min(longest, 0.5 * WIDTH) + 8
         elif not axis.plain:
-            ends = reach(self.chart, 1, 5)
-            left += max(width(word, TEXT) for word in written(marks_of(axis, *ends, 5), axis.scale)) + 6
+            left += max(width(word, TEXT) for word in written(ruled(self.chart, 1).marks, axis.scale)) + 6
         beside = max((width(word, TEXT) for word in axis.beside), default=0.0)
         return left, WIDTH - EDGE - (min(beside, 0.3 * WIDTH) + 8 if beside else 10)
 
@@ -148,7 +147,7 @@ class _Drawing:
             return max(LOWEST / 2, ROW * len(self.chart.y.categories))
         return self.right - self.left if self.chart.square else HEIGHT
 
-    def _y_axis(self, frame: Frame, ends: tuple[float, float]) -> None:
+    def _y_axis(self, frame: Frame, ruled: Ruled) -> None:
         axis = self.chart.y
         if axis.categories:
             room = self.left - EDGE - 8
@@ -164,22 +163,20 @@ class _Drawing:
                 room = WIDTH - EDGE - self.right - 8
                 self.say(shortened(word, TEXT, room), WIDTH - EDGE, frame.y.at(i) + 5, "end", word)
             return
-        found = marks_of(axis, *ends, 5)
-        for value, word in zip(found, written(found, axis.scale), strict=True):
+        for value, word in zip(ruled.marks, written(ruled.marks, axis.scale), strict=True):
             y = frame.y.at(value)
             self._grid(self.left, y, self.right, y)
             self.say(word, self.left - 6, y + 5, "end")
 
-    def _x_axis(self, frame: Frame, ends: tuple[float, float], top: float, floor: float) -> None:
+    def _x_axis(self, frame: Frame, ruled: Ruled, top: float, floor: float) -> None:
         axis = self.chart.x
-        found = marks_of(axis, *ends, 5)
-        words = list(axis.categories) or written(found, axis.scale)
+        words = list(axis.categories) or written(ruled.marks, axis.scale)
         self.bottom = floor
-        if found:
+        if ruled.marks:
             self.parts.append(f'<path class="axis" d="M{short(self.left)} {short(floor)}H{short(self.right)}"/>')
             self.bottom += LINE + 4
         last = -1.0
-        for value, word in zip(found, words, strict=True):
+        for value, word in zip(ruled.marks, words, strict=True):
             x, half = frame.x.at(value), width(word, TEXT) / 2
             if self.chart.y.categories:
                 self._grid(x, top, x, floor)

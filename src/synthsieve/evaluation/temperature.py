@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from synthsieve.charts.chart import Axis, Chart, Dash, Line, Tone, numbers
 from synthsieve.entropy import entropy_of_logits
 from synthsieve.model.classifier import GenerativeClassifier
 from synthsieve.model.generator import Generator
@@ -81,6 +82,25 @@ def temperature_curve(
         _measure(model, replace(chains, temperature=temperature), per_class, judge, seed=seed)
         for temperature in temperatures
     ]
+
+
+def temperature_chart(rows: Sequence[TemperatureRow]) -> Chart:
+    """Entropies and shares over the temperature."""
+    lines: dict[str, tuple[list[float], Tone, Dash]] = {
+        "entropy at z, nats": ([row.mean_entropy_z for row in rows], Tone.BLUE, Dash.SOLID),
+        "entropy at x, nats": ([row.mean_entropy_x for row in rows], Tone.ORANGE, Dash.DASHED),
+        "share with the asked class at x": ([row.asked_share_x for row in rows], Tone.GREEN, Dash.DOTTED),
+    }
+    if all(row.purity is not None for row in rows):
+        lines["purity by the judge"] = ([float(row.purity or 0) for row in rows], Tone.PINK, Dash.DASH_DOT)
+    x = numbers(row.temperature for row in rows)
+    return Chart(
+        title="What the temperature does to the samples",
+        description="Mean entropies, and the share of samples that are what was asked for, at each temperature.",
+        x=Axis("temperature of the chains"),
+        y=Axis("nats, or share", low=0.0),
+        layers=tuple(Line(name, x, numbers(y), tone, dash) for name, (y, tone, dash) in lines.items()),
+    )
 
 
 @torch.no_grad()

@@ -11,8 +11,13 @@ from contextlib import closing
 
 from synthsieve.charts.chart import Chart
 from synthsieve.errors import NothingToDraw
+from synthsieve.evaluation.temperature import TemperatureRow, temperature_chart
 from synthsieve.progress import Progress, Silent
 from synthsieve.report.arms_chart import arms
+from synthsieve.report.bound_chart import bound_against_budget
+from synthsieve.report.chain_chart import chain_log_density
+from synthsieve.report.latent_map import latent_map
+from synthsieve.report.learning_charts import accuracy, elbo, losses
 from synthsieve.report.pool_charts import class_yield, entropy_histogram, weights
 from synthsieve.review.fate import Fate
 from synthsieve.review.pool_view import PoolView
@@ -28,12 +33,28 @@ def _arms(run: Run) -> Chart:
     return arms(run.table)
 
 
+def _temperature(run: Run) -> Chart:
+    rows = [] if run.table is None else run.table.get("temperature") or []
+    if not rows:
+        raise NothingToDraw("a single fit draws at no other temperatures: `synthsieve run` does")
+    return temperature_chart([TemperatureRow(**row) for row in rows])
+
+
 # In the order of a report.
-OF_RUN: dict[str, OfRun] = {"arms": _arms}
+OF_RUN: dict[str, OfRun] = {
+    "arms": _arms,
+    "accuracy": accuracy,
+    "losses": losses,
+    "elbo": elbo,
+    "temperature": _temperature,
+}
 OF_POOL: dict[str, OfPool] = {
     "entropy_histogram": entropy_histogram,
     "class_yield": class_yield,
+    "latent_map": latent_map,
+    "bound_against_budget": bound_against_budget,
     "weights": weights,
+    "chain_log_density": chain_log_density,
 }
 
 

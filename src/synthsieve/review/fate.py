@@ -145,13 +145,20 @@ def sieve_again(
 ) -> Fate:
     """Filter and select anew, without drawing or learning again. `method`: see `synthsieve.select`."""
     survivors = filtered(pool, scores, settings, excluded, ceiling)
-    features = None
-    if settings.gradients is GradientSource.LAST_LAYER:
-        with torch.no_grad():
-            features = last_hidden(model, torch.from_numpy(scores.features)).numpy()
-    judged = Judged(pool.y, pool.chain_seed, pool.z, scores.logits_z, scores.logits_x, features)
+    judged = judged_again(model, pool, scores, settings)
     chosen = choose_from(judged, survivors, settings, seed=seed, method=method, progress=progress)
     return Fate(survivors.reason, chosen.weight, chosen.rank, survivors.ceiling, settings, chosen.figures)
+
+
+@torch.no_grad()
+def judged_again(
+    model: GenerativeClassifier, pool: SyntheticPool, scores: Scores, settings: AugmentationSettings
+) -> Judged:
+    """A pool as it was when it had been drawn, with all that a choice from it sees."""
+    features = None
+    if settings.gradients is GradientSource.LAST_LAYER:
+        features = last_hidden(model, torch.from_numpy(scores.features)).numpy()
+    return Judged(pool.y, pool.chain_seed, pool.z, scores.logits_z, scores.logits_x, features)
 
 
 def purity(pool: SyntheticPool, scores: Scores, rows: np.ndarray) -> float | None:

@@ -106,6 +106,11 @@ class PoolView:
         return self.run.settings.augmentation
 
     @property
+    def choice_seed(self) -> int:
+        """The seed that training chose from the pool with."""
+        return derive_seed(self.run.settings.seed, f"augmentation/{self.step}")
+
+    @property
     def marked(self) -> np.ndarray:
         """Rows marked as bad by hand: int64, ascending."""
         return self.marks.rows(self.pool)
@@ -135,7 +140,7 @@ class PoolView:
             settings,
             excluded=self.marked,
             ceiling=self.figures.get("entropy_ceiling"),
-            seed=derive_seed(self.run.settings.seed, f"augmentation/{self.step}"),
+            seed=self.choice_seed,
             method=method,
             progress=progress,
         )
@@ -150,7 +155,7 @@ class PoolView:
 
     def items(self, rows: np.ndarray) -> Any:
         """Those samples as people have them: images, a pyarrow table, waveforms, sentences."""
-        return shown_items(self.run, self.decode(rows))
+        return shown_items(self.run, self.decode(rows), self.dataset)
 
     def real_items(self, rows: np.ndarray) -> Any:
         """Rows of `dataset.train` as people have them."""

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+QUANTILES = (0.05, 0.95)
+
 
 @dataclass(frozen=True)
 class Diagnostics:
@@ -19,11 +21,13 @@ class Diagnostics:
     Attributes:
         log_density: mean log p (up to the density's constant) at the start and after each step. (num_steps + 1,),
             float64, on the CPU.
+        log_density_range: its 5 % and 95 % quantiles over the chains there. (num_steps + 1, 2), float64.
         squared_displacement: mean of (z' - z)^2 over chains and coordinates, at each step. (num_steps,), float64.
         noise_displacement: what the noise alone gives, 2 T s.
     """
 
     log_density: Tensor
+    log_density_range: Tensor
     squared_displacement: Tensor
     noise_displacement: float
 
@@ -54,22 +58,29 @@ class Recorder:
 
     def __init__(self) -> None:
         self._log_density: list[Tensor] = []
+        self._range: list[Tensor] = []
         self._squared_displacement: list[Tensor] = []
 
     def start(self, log_density: Tensor) -> None:
         """Note the log-density of each chain where it starts. (n,)."""
-        self._log_density.append(log_density.detach().double().mean())
+        self._note(log_density)
 
     def moved(self, before: Tensor, after: Tensor, log_density: Tensor) -> None:
         """Note one step: positions before and after, (n, d), and the log-density after, (n,)."""
         self._squared_displacement.append((after.detach() - before.detach()).double().square().mean())
-        self._log_density.append(log_density.detach().double().mean())
+        self._note(log_density)
 
     def finish(self, noise_displacement: float) -> Diagnostics:
         """The measurements of the whole run."""
         empty = torch.empty(0, dtype=torch.float64)
         return Diagnostics(
             log_density=torch.stack(self._log_density).cpu(),
+            log_density_range=torch.stack(self._range).cpu(),
             squared_displacement=torch.stack(self._squared_displacement).cpu() if self._squared_displacement else empty,
             noise_displacement=noise_displacement,
         )
+
+    def _note(self, log_density: Tensor) -> None:
+        each = log_density.detach().double()
+        self._log_density.append(each.mean())
+        self._range.append(torch.quantile(each, torch.tensor(QUANTILES, dtype=each.dtype, device=each.device)))
