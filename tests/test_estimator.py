@@ -31,7 +31,7 @@ from synthsieve.data.in_memory import guess_kind
 from synthsieve.data.targets import read_groups, read_targets
 from synthsieve.errors import CheckpointError, InputError, SynthsieveError
 from synthsieve.estimator import _threads_of
-from synthsieve.export.samples import write_wav
+from synthsieve.export.media import write_wav
 
 SMALL = {
     "model.encoder_width": 32,

@@ -1,9 +1,11 @@
-"""Every file is written beside its final name, then renamed: a reader sees the old file or the new one, never half."""
+"""All is written beside its final name, then renamed: a reader sees what was there or what is new, never half."""
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,12 +33,59 @@ def written_atomically(path: Path) -> Iterator[Path]:
         partial.unlink(missing_ok=True)
 
 
-def remove_stale_partials(folder: Path) -> None:
-    """Remove the partial files in `folder` whose writer no longer runs."""
-    for partial in folder.glob(".*.partial"):
-        process = partial.name.removesuffix(".partial").rpartition(".")[2]
-        if process.isdecimal() and not _runs(int(process)):
+@contextmanager
+def folder_written_atomically(path: Path) -> Iterator[Path]:
+    """Yield a new folder beside `path` to fill; on success it takes the place of `path`, on failure it is removed.
+
+    What `path` held before goes only when the new folder is whole and on the disk. What earlier writers of `path` left
+    when they were killed is swept first.
+    """
+    path = Path(path).resolve()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    restore_replaced(path)
+    remove_stale_partials(path.parent, of=path.name)
+    own = path.with_name(f".{path.name}.{threading.get_ident()}.{os.getpid()}")
+    partial, replaced = own.with_name(f"{own.name}.partial"), own.with_name(f"{own.name}.replaced")
+    partial.mkdir()
+    try:
+        yield partial
+        os.sync()
+        if path.exists():
+            path.rename(replaced)
+        partial.rename(path)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+        if replaced.exists() and not path.exists():
+            replaced.rename(path)
+        shutil.rmtree(replaced, ignore_errors=True)
+
+
+def restore_replaced(path: Path) -> None:
+    """Put back what a process that was killed between two renames had moved aside from `path`."""
+    for replaced in _left_behind(path.parent, f".{path.name}.", "replaced"):
+        if path.exists():
+            shutil.rmtree(replaced, ignore_errors=True)
+        else:
+            replaced.rename(path)
+
+
+def remove_stale_partials(folder: Path, *, of: str = "") -> None:
+    """Remove the partial files and folders in `folder` whose writer no longer runs: all, or those of the name `of`."""
+    for partial in _left_behind(folder, f".{of}." if of else ".", "partial"):
+        if partial.is_dir():
+            shutil.rmtree(partial, ignore_errors=True)
+        else:
             partial.unlink(missing_ok=True)
+
+
+def _left_behind(folder: Path, start: str, end: str) -> list[Path]:
+    """What lies in `folder` under a name START...PROCESS.END whose process no longer runs."""
+    found = []
+    for path in sorted(folder.glob(f".*.{end}")):
+        process = path.name.removesuffix(f".{end}").rpartition(".")[2]
+        if path.name.startswith(start) and process.isdecimal() and not _runs(int(process)):
+            found.append(path)
+    return found
 
 
 def _runs(process: int) -> bool:

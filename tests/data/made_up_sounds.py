@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from synthsieve.export.samples import write_wav
+from synthsieve.export.media import write_wav
 
 RATE = 8000
 PITCHES = {"low": 300, "high": 1500, "unlabeled": 700}

@@ -16,7 +16,8 @@ from synthsieve.data.sources import load
 from synthsieve.data.spectrograms import format_of_lengths, from_files, from_waveforms, resampled
 from synthsieve.data.splits import make_split
 from synthsieve.errors import DataError
-from synthsieve.export.samples import write_items, write_wav
+from synthsieve.export.media import write_wav
+from synthsieve.export.samples import write_items
 from synthsieve.waveforms import Waveforms
 
 sys.path.append(str(Path(__file__).parent))

@@ -9,6 +9,7 @@ import typer
 from synthsieve import __version__
 from synthsieve.cli.doctor import doctor
 from synthsieve.cli.evaluate import evaluate
+from synthsieve.cli.export import export
 from synthsieve.cli.fit import fit
 from synthsieve.cli.reproduce import reproduce
 from synthsieve.cli.run import run
@@ -42,7 +43,7 @@ def _root(
     pass
 
 
-for verb in (run, fit, sample, evaluate, select, reproduce, doctor):
+for verb in (run, fit, sample, export, evaluate, select, reproduce, doctor):
     app.command()(verb)
 
 

@@ -1,8 +1,8 @@
 """A folder of .wav files: a folder for each class and one named `unlabeled`; or any files with a `metadata.csv`.
 
-`metadata.csv` has the columns `file` (its place under the folder) and `label` (empty = unlabelled), and perhaps `group`
-or `speaker`: sounds of one stay on one side of a split. Where the folder holds `train` and `test`, each laid out like
-that, `test` is the test set.
+`metadata.csv` has the columns `file` or `file_name` (its place under the folder) and `label` (empty = unlabelled), and
+perhaps `group` or `speaker`: sounds of one stay on one side of a split. Where the folder holds `train` and `test`, each
+laid out like that, `test` is the test set.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from synthsieve.errors import DataError
 
 METADATA = "metadata.csv"
 UNLABELED_FOLDERS = ("unlabeled", "unlabelled")
+FILE_COLUMNS = ("file", "file_name")  # ours, and that of Hugging Face's audiofolder
 GROUP_COLUMNS = ("group", "speaker")
 SUFFIX = ".wav"
 
@@ -97,10 +98,11 @@ def _from_metadata(root: Path) -> Listing:
     table = root / METADATA
     rows = _read_rows(table)
     columns = list(rows[0])
-    missing = [name for name in ("file", "label") if name not in columns]
+    file = next((name for name in FILE_COLUMNS if name in columns), FILE_COLUMNS[0])
+    missing = [name for name in (file, "label") if name not in columns]
     if missing:
         raise DataError(f"{table} needs the columns file and label, but has {listed(columns)}: add {listed(missing)}")
-    files = [_inside(root, row["file"], table) for row in rows]
+    files = [_inside(root, row[file], table) for row in rows]
     often, times = Counter(path.resolve() for path in files).most_common(1)[0]
     if times > 1:
         raise DataError(f"{table} names {often.name} {times} times: keep one row for each file")

@@ -1,8 +1,7 @@
-"""Images as PNG: one alone, or many in a grid."""
+"""Images as one PNG."""
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 
 import numpy as np
@@ -26,12 +25,3 @@ def write_image_grid(path: Path, rows: list[np.ndarray], scale: int | None = Non
     picture = picture.resize((picture.width * scale, picture.height * scale), Image.Resampling.NEAREST)
     with written_atomically(path) as partial:
         picture.save(partial, format="PNG")
-
-
-def png_bytes(image: np.ndarray) -> bytes:
-    """One image, uint8 (1 or 3 channels, height, width), as a PNG file; the same image gives the same bytes."""
-    from PIL import Image
-
-    target = io.BytesIO()
-    Image.fromarray(image[0] if len(image) == 1 else image.transpose(1, 2, 0)).save(target, format="PNG")
-    return target.getvalue()

@@ -6,22 +6,23 @@ from typing import Any
 
 import numpy as np
 
+from synthsieve.data.dataset import Dataset
 from synthsieve.evaluation.memorisation import Nearest, nearest_distances
 from synthsieve.learning.run_folder import RunFolder
 
 
-def shown_items(run: RunFolder, x: np.ndarray) -> Any:
+def shown_items(run: RunFolder, x: np.ndarray, dataset: Dataset | None = None) -> Any:
     """What `export.samples.write_items` takes, for synthetic x as stored, (n, ...).
 
     Nobody can read an embedding: where embeddings stand for the rows of a table, each synthetic one is shown by the
     nearest training row. The table then has the columns nearest_row (its number in the data), distance, and
-    nearest_NAME for each column NAME that the user looks at.
+    nearest_NAME for each column NAME that the user looks at. `dataset` is the run's, where it is already read.
     """
     if run.origin.features is None:
         return run.encoding.items(x)
     import pyarrow as pa
 
-    dataset = run.origin.load()
+    dataset = dataset or run.origin.load()
     run.split.check_against(dataset)
     rows = np.concatenate([run.split.labeled, run.split.unlabeled])
     nearest = nearest_items(x, dataset.train.x, rows)

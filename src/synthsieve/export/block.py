@@ -1,0 +1,100 @@
+"""Samples on their way to disk, some hundred at a time: a pool is never held whole."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from synthsieve.export.formats import Form
+from synthsieve.export.media import png_bytes, wav_bytes
+from synthsieve.waveforms import Waveforms
+
+
+@dataclass(frozen=True)
+class About:
+    """What all blocks of one export share.
+
+    Attributes:
+        form: what the samples are.
+        classes: the label of each class index, as text.
+        label_name: what the label's column is called.
+        total: samples in the whole pool; files are numbered as wide as that.
+        selected: how many of them are selected.
+    """
+
+    form: Form
+    classes: tuple[str, ...]
+    label_name: str
+    total: int
+    selected: int
+
+    @property
+    def suffix(self) -> str:
+        """The ending of a file that holds one sample."""
+        return ".wav" if self.form is Form.SOUNDS else ".png"
+
+    def file_name(self, id: int) -> str:
+        """`00012.png`: a sample's file, by its row in the pool."""
+        return f"{id:0{max(5, len(str(self.total - 1)))}d}{self.suffix}"
+
+
+@dataclass(frozen=True)
+class Block:
+    """n samples.
+
+    Attributes:
+        ids: int64 (n,), their rows in the pool.
+        x: (n, *shape), as the source stores examples.
+        items: the same as people have them; see `formats.form_of`.
+        y: int64 (n,), class indices.
+        selected: bool (n,).
+        columns: what is known of each, (n,): numbers, or words as an Arrow dictionary.
+        latent: float32 (n, latent_dim).
+    """
+
+    ids: np.ndarray
+    x: np.ndarray
+    items: Any
+    y: np.ndarray
+    selected: np.ndarray
+    columns: Mapping[str, Any]
+    latent: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def only_selected(self) -> Block:
+        """The selected among them."""
+        if self.selected.all():
+            return self
+        rows = np.flatnonzero(self.selected)
+        columns = {name: _take(values, rows) for name, values in self.columns.items()}
+        return Block(
+            self.ids[rows],
+            self.x[rows],
+            _take(self.items, rows),
+            self.y[rows],
+            self.selected[rows],
+            columns,
+            self.latent[rows],
+        )
+
+    @cached_property
+    def files(self) -> list[bytes]:
+        """Each image or sound as the bytes of its file."""
+        if isinstance(self.items, Waveforms):
+            return [wav_bytes(sound, self.items.rate) for sound in self.items.sounds]
+        return [png_bytes(image) for image in self.items]
+
+
+def _take(values: Any, rows: np.ndarray) -> Any:
+    """Some of an array, a list, an Arrow column or table, or sounds."""
+    if isinstance(values, np.ndarray):
+        return values[rows]
+    if isinstance(values, Waveforms):
+        return Waveforms([values.sounds[row] for row in rows], values.rate)
+    return [values[row] for row in rows] if isinstance(values, list) else values.take(rows)

@@ -1,0 +1,107 @@
+"""The data card: README.md with a head that the Hugging Face Hub and `datasets` read, and plain sections for people."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from synthsieve.export.block import About
+from synthsieve.export.formats import Form, Format
+from synthsieve.export.front_matter import front_matter
+from synthsieve.export.hub import card_features, for_hub, size_of, task_of
+from synthsieve.files import write_text
+
+ONE = {Form.IMAGES: "image", Form.SOUNDS: "sound", Form.SENTENCES: "sentence", Form.ROWS: "row", Form.ARRAYS: "array"}
+MOST_CLASSES = 40  # told one by one in the card; the manifest has them all
+
+
+@dataclass(frozen=True)
+class Described:
+    """What the columns are.
+
+    Attributes:
+        about: what the samples are.
+        schema: the Arrow schema of data.parquet.
+        called: `label`, `id` and the other columns of ours -> what they are called there.
+        meanings: the same names -> what they mean.
+    """
+
+    about: About
+    schema: Any
+    called: Mapping[str, str]
+    meanings: Mapping[str, str]
+
+    @cached_property
+    def columns(self) -> list[dict[str, str]]:
+        """Name, type and meaning of each, in order."""
+        ours = {called: self.meanings[name] for name, called in self.called.items()}
+        sample = f"the {ONE[self.about.form]} itself"
+        if self.about.form in (Form.ROWS, Form.ARRAYS):
+            sample = "a column of the sample"
+        return [
+            {"name": field.name, "type": str(field.type), "meaning": ours.get(field.name, sample)}
+            for field in self.schema
+        ]
+
+
+def write_card(path: Path, manifest: Mapping[str, Any], words: Mapping[str, Any], described: Described) -> None:
+    """Write the card of an export whose data lie beside it."""
+    from jinja2 import Environment, StrictUndefined
+
+    environment = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False)
+    environment.filters |= {"cell": _cell, "count": lambda number: f"{number:,}"}
+    template = environment.from_string(Path(__file__).with_name("card.md").read_text(encoding="utf-8"))
+    body = template.render(
+        **manifest,
+        words=words,
+        one=ONE[described.about.form],
+        called=described.called,
+        shown_classes=dict(list(manifest["counts"]["classes"].items())[:MOST_CLASSES]),
+    )
+    write_text(path, front_matter(_head(path.parent, manifest, described)) + "\n" + body.strip() + "\n")
+
+
+def _head(folder: Path, manifest: Mapping[str, Any], described: Described) -> dict[str, Any]:
+    configs, infos = [], []
+    for format, name, path in (
+        (Format.HF, "default", "data/train-*.parquet"),
+        (Format.PARQUET, "pool", "data.parquet"),
+    ):
+        if format in manifest["formats"]:
+            configs.append({"config_name": name, "data_files": [{"split": "train", "path": path}]})
+            infos.append({"config_name": name, **_info(folder, path, described, as_index=format is Format.HF)})
+    told = {"configs": configs, "dataset_info": infos} if configs else {}
+    return {
+        "license": "unknown",
+        "pretty_name": f"Synthetic {manifest['name']}",
+        "tags": ["synthetic", "synthsieve"],
+        "task_categories": [task_of(described.about.form)],
+        "size_categories": [size_of(max(manifest["rows"].values()))],
+        **told,
+    }
+
+
+def _info(folder: Path, pattern: str, described: Described, *, as_index: bool) -> dict[str, Any]:
+    """What `datasets` wants to know of a configuration before it reads it."""
+    from pyarrow import parquet
+
+    paths = sorted(folder.glob(pattern))
+    stored = [parquet.read_metadata(path) for path in paths]
+    schema = for_hub(described.schema.empty_table()).schema
+    label = described.called["label"] if as_index else None
+    unpacked = sum(one.row_group(i).total_byte_size for one in stored for i in range(one.num_row_groups))
+    return {
+        "features": card_features(schema, described.about, label=label),
+        "splits": [{"name": "train", "num_bytes": unpacked, "num_examples": sum(one.num_rows for one in stored)}],
+        "download_size": sum(path.stat().st_size for path in paths),
+        "dataset_size": unpacked,
+    }
+
+
+def _cell(text: Any) -> str:
+    """Text for a cell of a Markdown table, whatever it holds."""
+    return html.escape(" ".join(str(text).split()), quote=False).replace("|", "\\|").replace("`", "\\`")
