@@ -15,6 +15,7 @@ from synthsieve.cli.reproduce import reproduce
 from synthsieve.cli.run import run
 from synthsieve.cli.sample import sample
 from synthsieve.cli.select import select
+from synthsieve.cli.serve import serve
 from synthsieve.errors import SynthsieveError
 
 app = typer.Typer(
@@ -43,7 +44,7 @@ def _root(
     pass
 
 
-for verb in (run, fit, sample, export, evaluate, select, reproduce, doctor):
+for verb in (run, fit, sample, export, evaluate, select, reproduce, serve, doctor):
     app.command()(verb)
 
 

@@ -18,7 +18,7 @@ from synthsieve.entropy import Reason
 from synthsieve.errors import SelectionError
 from synthsieve.export.block import About, Block
 from synthsieve.export.data_set import Plan, sizes, write_export
-from synthsieve.export.formats import Form, Format, Which, asked_formats, form_of
+from synthsieve.export.formats import POSSIBLE, Form, Format, Which, asked_formats, form_of
 from synthsieve.export.place import check_place
 from synthsieve.export.sheet import MOST_COLUMNS, array_columns
 from synthsieve.learning.shown import shown_items
@@ -92,6 +92,12 @@ def export_view(
     with closing(progress):
         manifest = write_export(to, blocks(view, fate, rows), plan, facts, words, progress)
     return Exported(to, manifest)
+
+
+def possible_formats(view: PoolView) -> tuple[Format, ...]:
+    """The formats that a pool's samples can be written in; the first two are usual."""
+    row = np.zeros(1, dtype=np.int64)
+    return POSSIBLE[form_of(_items(view, row, view.decode(row)))]
 
 
 def blocks(view: PoolView, fate: Fate, rows: np.ndarray) -> Iterator[Block]:

@@ -1,0 +1,184 @@
+"""The choice that a page looks at: another ceiling, another budget, marks; its numbers at once, its picks when ready.
+
+Choosing truly may take seconds, so that it is done in the background, by one thread for all pages. Each page has one
+wish at a time: a newer one takes its place, and work on a wish that no page has any more is stopped.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import TypeVar
+
+from synthsieve.config import AugmentationSettings, Coreset
+from synthsieve.entropy import Survivors
+from synthsieve.errors import SelectionError
+from synthsieve.gallery.preview import quick_fate
+from synthsieve.review.fate import Fate, changed_settings, filtered
+from synthsieve.review.pool_view import PoolView
+
+PATIENCE = 0.25  # seconds that the true picks are waited for before a preview is shown
+KEPT_CHOICES = 8
+MOST_TABS = 16
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What a page asks for: an entropy ceiling in nats, a share of each class; None is what training had."""
+
+    ceiling: float | None = None
+    budget: float | None = None
+
+    def settings(self, view: PoolView) -> AugmentationSettings:
+        return changed_settings(view.settings, entropy_ceiling=self.ceiling, budget=self.budget)
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The fate of every sample under a wish. `preview`: other picks will come, and `done` in [0, 1] says how soon."""
+
+    fate: Fate
+    preview: bool = False
+    done: float = 1.0
+
+
+@dataclass(frozen=True)
+class _Key:
+    """A wish under the marks of that moment."""
+
+    wish: Wish
+    marks: int
+
+
+class _SupersededError(Exception):
+    """Nobody waits for this choice any more."""
+
+
+class Choices:
+    """Fates of a pool under the wishes of its pages; the last few are kept."""
+
+    def __init__(self, view: PoolView) -> None:
+        self._view, self._marks = view, 0
+        self._settled: OrderedDict[_Key, Fate | str] = OrderedDict()  # or the sentence that says why there is none
+        self._previews: OrderedDict[_Key, Fate] = OrderedDict()
+        self._wanted: OrderedDict[str, _Key] = OrderedDict()
+        self._done: dict[_Key, float] = {}
+        self._changed = threading.Condition()
+        threading.Thread(target=self._work, name="choosing", daemon=True).start()
+
+    @property
+    def view(self) -> PoolView:
+        """The pool with the marks of now."""
+        return self._view
+
+    def use_marks(self, view: PoolView) -> None:
+        """From now on choices are made under the marks of `view`."""
+        with self._changed:
+            self._view, self._marks = view, self._marks + 1
+            self._wanted.clear()
+
+    def of(self, wish: Wish, tab: str, *, patience: float = 0.0) -> Chosen:
+        """The choice that the page `tab` now wishes: the true one where it is known in time, else a preview."""
+        with self._changed:
+            view, key = self._view, _Key(wish, self._marks)
+            settings = wish.settings(view)
+            if settings == view.settings and not len(view.marked):
+                return Chosen(view.as_trained())
+            if key not in self._settled and settings.coreset in (Coreset.EVERYTHING, Coreset.RANDOM):
+                _keep(self._settled, key, view.sieved(settings))  # quick
+            if key not in self._settled:
+                self._want(tab, key)
+                self._changed.wait_for(lambda: key in self._settled, patience)
+            if key in self._settled:
+                return Chosen(self._take(key))
+            done, fate = self._done.get(key, 0.0), self._previews.get(key)
+        if fate is None:
+            fate = quick_fate(view, _survivors(view, settings), settings)
+            with self._changed:
+                _keep(self._previews, key, fate)
+        return Chosen(fate, preview=True, done=done)
+
+    def true_one(self, wish: Wish, tab: str) -> tuple[PoolView, Fate]:
+        """The choice itself, however long it takes, and the pool with the marks that it was made under."""
+        while True:
+            with self._changed:
+                view, marks = self._view, self._marks
+            chosen = self.of(wish, tab, patience=1.0)
+            if not chosen.preview and marks == self._marks:
+                return view, chosen.fate
+
+    def tell(self, key: _Key, done: float) -> None:
+        """How far a choice has come; stops it where nobody waits for it any more."""
+        with self._changed:
+            if key not in self._wanted.values():
+                self._done.pop(key, None)
+                raise _SupersededError
+            self._done[key] = done
+
+    def _take(self, key: _Key) -> Fate:
+        self._settled.move_to_end(key)
+        found = self._settled[key]
+        if isinstance(found, str):
+            raise SelectionError(found)
+        return found
+
+    def _want(self, tab: str, key: _Key) -> None:
+        if self._wanted.get(tab) != key:
+            self._wanted.pop(tab, None)
+            self._wanted[tab] = key
+            while len(self._wanted) > MOST_TABS:
+                self._wanted.popitem(last=False)
+            self._changed.notify_all()
+
+    def _work(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._next() is not None)
+                key, view = self._next(), self._view
+            assert key is not None
+            try:
+                outcome: Fate | str = view.sieved(key.wish.settings(view), progress=_Watch(self, key))
+            except _SupersededError:
+                continue
+            except Exception as error:  # this thread must outlive whatever goes wrong; the page tells it
+                outcome = str(error) or repr(error)
+            self._settle(key, outcome)
+
+    def _next(self) -> _Key | None:
+        return next((key for key in self._wanted.values() if key not in self._settled), None)
+
+    def _settle(self, key: _Key, outcome: Fate | str) -> None:
+        with self._changed:
+            _keep(self._settled, key, outcome)
+            self._previews.pop(key, None)
+            self._done.pop(key, None)
+            for tab in [tab for tab, wanted in self._wanted.items() if wanted == key]:
+                del self._wanted[tab]
+            self._changed.notify_all()
+
+
+@dataclass(frozen=True)
+class _Watch:
+    """A `Progress` that stops work nobody waits for."""
+
+    choices: Choices
+    key: _Key
+
+    def update(self, done: int, total: int, message: str = "") -> None:
+        self.choices.tell(self.key, done / max(1, total))
+
+    def close(self) -> None:
+        pass
+
+
+def _survivors(view: PoolView, settings: AugmentationSettings) -> Survivors:
+    return filtered(view.pool, view.scores, settings, view.marked, view.figures.get("entropy_ceiling"))
+
+
+def _keep(kept: OrderedDict[_Key, Value], key: _Key, value: Value) -> None:
+    kept[key] = value
+    while len(kept) > KEPT_CHOICES:
+        kept.popitem(last=False)

@@ -1,0 +1,286 @@
+// The grid: however many samples there are, only those in sight are in the page.
+
+import { drawCell, lookOf, names, want, whenArrived } from "./tiles.js";
+import { BY_HAND, KEPT, SELECTED, STATE_WORDS, hear, state, tell } from "./state.js";
+import { count, find, make, number, say, weight } from "./words.js";
+
+const TALLEST = 12_000_000; // pixels a browser can scroll; beyond, the scroll bar is stretched
+const SIZES = [36, 52, 72, 104, 144];
+const AHEAD = 3; // rows beyond the edge of sight
+const STATE_CLASS = ["is-kept", "is-rejected", "is-rejected", "is-marked", "is-selected"];
+
+let size = 2, columns = 1, rowHeight = 80, pool = [], from = -1, anchor = 0, drawn = 0, settle = null;
+const grid = () => find("grid"), sizer = () => find("sizer");
+export const isLines = () => state.about.form === "lines";
+
+const rowCount = () => Math.ceil(state.order.length / columns);
+const fullHeight = () => rowCount() * rowHeight;
+const stretched = () => Math.min(fullHeight(), TALLEST);
+
+// Where the first pixel in sight lies in the full height, and back.
+function topOf(scroll) {
+  const room = stretched() - grid().clientHeight, full = fullHeight() - grid().clientHeight;
+  return full <= room || room <= 0 ? scroll : (scroll / room) * full;
+}
+function scrollTo(top) {
+  const room = stretched() - grid().clientHeight, full = fullHeight() - grid().clientHeight;
+  grid().scrollTop = full <= room || full <= 0 ? top : (top / full) * room;
+}
+
+function measure() {
+  const box = grid();
+  const room = Math.max(200, box.clientWidth - 8);
+  if (isLines()) {
+    columns = 1;
+    rowHeight = names.length ? 36 : 58;
+  } else {
+    const { height, width } = state.about.tile;
+    const side = SIZES[size];
+    const across = state.about.form === "sound" ? side * 1.6 : side * Math.min(3, Math.max(0.5, width / height));
+    const tall = state.about.form === "sound" ? side : side;
+    columns = Math.max(1, Math.floor(room / (across + 10)));
+    rowHeight = tall + 32;
+    box.style.setProperty("--tile-width", `${Math.floor(room / columns) - 8}px`);
+    box.style.setProperty("--tile-height", `${tall}px`);
+    box.style.setProperty("--picture-width", `${Math.round(across)}px`);
+  }
+  box.style.setProperty("--row-height", `${rowHeight}px`);
+  box.style.setProperty("--cells", String(Math.max(1, names.length)));
+  box.setAttribute("aria-rowcount", String(rowCount()));
+  box.setAttribute("aria-colcount", String(columns));
+  sizer().style.height = `${stretched()}px`;
+}
+
+// Lay everything out anew: another order, another size, another width.
+export function layOut({ top = null } = {}) {
+  const keep = top ?? topOf(grid().scrollTop);
+  measure();
+  pool.forEach(({ element }) => element.remove());
+  pool = [];
+  from = -1;
+  scrollTo(Math.min(keep, Math.max(0, fullHeight() - grid().clientHeight)));
+  render();
+}
+
+function makeTile() {
+  const tile = make("div", { class: "tile", role: "gridcell", tabindex: "-1", "aria-selected": "false" });
+  if (isLines()) {
+    tile.append(make("span", { class: "dot", "aria-hidden": "true" }), make("span", { class: "name" }), make("span", { class: "cell-number" }), make("span", { class: "cell-number" }), make("span", { class: "cells" }));
+  } else {
+    const frame = make("span", { class: "frame" }, make("canvas", { "aria-hidden": "true" }), make("span", { class: "cross", "aria-hidden": "true", text: "✕" }));
+    if (state.about.form === "sound") frame.append(make("button", { type: "button", class: "play", tabindex: "-1", "aria-label": "Play", text: "▶" }));
+    tile.append(frame, make("span", { class: "caption", "aria-hidden": "true" }, make("span", { class: "name" }), make("span", { class: "weight" })));
+  }
+  return tile;
+}
+
+function makeRow() {
+  const element = make("div", { class: "row", role: "row" });
+  const tiles = Array.from({ length: columns }, makeTile);
+  element.append(...tiles);
+  sizer().append(element);
+  return { element, tiles, index: -1 };
+}
+
+export function render() {
+  const box = grid(), top = topOf(box.scrollTop), rows = rowCount();
+  const first = Math.max(0, Math.floor(top / rowHeight) - AHEAD);
+  const last = Math.min(rows, Math.ceil((top + box.clientHeight) / rowHeight) + AHEAD);
+  const shift = box.scrollTop - top; // not 0 where the scroll bar is stretched
+  const free = pool.filter((row) => row.index < first || row.index >= last);
+  const there = new Map(pool.filter((row) => row.index >= first && row.index < last).map((row) => [row.index, row]));
+  for (let index = first; index < last; index += 1) {
+    let row = there.get(index);
+    if (!row) {
+      row = free.pop() ?? makeRow();
+      if (!pool.includes(row)) pool.push(row);
+      if (row.element.contains(document.activeElement)) box.focus({ preventScroll: true });
+      row.index = index;
+      fill(row);
+    }
+    row.element.style.transform = `translateY(${index * rowHeight + shift}px)`;
+    row.element.hidden = false;
+  }
+  for (const row of free) {
+    if (row.element.contains(document.activeElement)) box.focus({ preventScroll: true });
+    row.element.hidden = true;
+    row.index = -1;
+  }
+  from = first;
+  drawn += 1;
+  box.tabIndex = tileAt(state.active) ? -1 : 0;
+  clearTimeout(settle);
+  settle = setTimeout(() => fetchSeen(first, last), 40);
+}
+
+// Ask for what is in sight first, then for the screen below, then for the one above.
+function fetchSeen(first, last) {
+  const seen = last - first;
+  const part = (low, high) => Array.from(state.order.subarray(Math.max(0, low * columns), Math.max(0, high * columns)));
+  want([...part(first, last), ...part(last, last + seen), ...part(first - seen, first)]);
+}
+
+function fill(row) {
+  row.element.setAttribute("aria-rowindex", String(row.index + 1));
+  row.tiles.forEach((tile, column) => {
+    const place = row.index * columns + column;
+    tile.hidden = place >= state.order.length;
+    if (tile.hidden) { delete tile.dataset.row; return; }
+    tile.dataset.place = place;
+    tile.setAttribute("aria-colindex", String(column + 1));
+    const sample = state.order[place];
+    if (tile.dataset.row !== String(sample)) { tile.dataset.row = sample; delete tile.dataset.drawn; }
+    paint(tile, sample);
+  });
+}
+
+// The state of a tile: what became of its sample, whether it is picked out, whether it has the focus.
+function paint(tile, sample) {
+  const fate = state.states[sample], name = state.about.classes[state.y[sample]];
+  const chosen = state.chosen.has(sample), active = Number(tile.dataset.place) === state.active;
+  tile.className = `tile ${STATE_CLASS[fate]}${chosen ? " is-chosen" : ""}${active ? " is-active" : ""}`;
+  tile.setAttribute("aria-selected", chosen ? "true" : "false");
+  tile.tabIndex = active ? 0 : -1;
+  const heavy = fate === SELECTED ? `×${weight(state.weights[sample])}` : "";
+  let told = `Sample ${sample}, class ${name}, ${STATE_WORDS[fate]}${heavy ? `, weight ${weight(state.weights[sample])}` : ""}, entropy ${number(state.entropy[sample])}`;
+  tile.querySelector(".name").textContent = name;
+  if (isLines()) {
+    const [entropy, share] = tile.querySelectorAll(".cell-number");
+    entropy.textContent = number(state.entropy[sample]);
+    share.textContent = fate === BY_HAND ? "✕ bad" : heavy || (fate === KEPT ? "kept" : "–");
+    const look = lookOf(sample);
+    if (look && tile.dataset.drawn !== "1") {
+      tile.querySelector(".cells").replaceChildren(...look.cells.map((text) => make("span", { text })));
+      tile.dataset.drawn = "1";
+    } else if (!look) tile.querySelector(".cells").replaceChildren();
+    if (look) told += `: ${look.cells.map((text, place) => (names[place] ? `${names[place]} ${text}` : text)).join(", ")}`;
+  } else {
+    tile.querySelector(".weight").textContent = heavy;
+    const look = lookOf(sample), canvas = tile.querySelector("canvas");
+    if (!look) { canvas.classList.add("is-empty"); delete tile.dataset.drawn; }
+    else if (tile.dataset.drawn !== "1") { drawCell(canvas, look.sheet, look.place); canvas.classList.remove("is-empty"); tile.dataset.drawn = "1"; }
+  }
+  tile.setAttribute("aria-label", told);
+}
+
+export function repaint() {
+  for (const row of pool) if (row.index >= 0) fill(row);
+}
+
+export const tileAt = (place) => sizer().querySelector(`.row:not([hidden]) .tile[data-place="${place}"]:not([hidden])`);
+
+// Move the focus to a place of the order, scrolling no more than needed.
+export function goTo(place, { focus = true } = {}) {
+  if (!state.order.length) return;
+  state.active = Math.min(state.order.length - 1, Math.max(0, place));
+  const box = grid(), low = Math.floor(state.active / columns) * rowHeight, top = topOf(box.scrollTop);
+  if (low < top) scrollTo(low);
+  else if (low + rowHeight > top + box.clientHeight) scrollTo(low + rowHeight - box.clientHeight);
+  render();
+  repaint();
+  if (focus) tileAt(state.active)?.focus({ preventScroll: true });
+}
+
+function pickOut(first, last, { only }) {
+  if (only) state.chosen.clear();
+  for (let place = Math.min(first, last); place <= Math.max(first, last); place += 1) state.chosen.add(state.order[place]);
+  chosenChanged();
+}
+
+function toggle(place) {
+  const sample = state.order[place];
+  if (!state.chosen.delete(sample)) state.chosen.add(sample);
+  anchor = place;
+  chosenChanged();
+}
+
+export function chosenChanged() {
+  const many = state.chosen.size;
+  find("chosen-count").textContent = many ? `${count(many)} picked out` : "";
+  if (many) say(`${count(many)} picked out`);
+  repaint();
+}
+
+function clicked(event) {
+  const tile = event.target.closest(".tile");
+  if (!tile) return;
+  const place = Number(tile.dataset.place);
+  if (event.target.closest(".play")) { goTo(place); tell("play"); return; }
+  if (event.shiftKey) { pickOut(anchor, place, { only: !(event.ctrlKey || event.metaKey) }); goTo(place); return; }
+  if (event.ctrlKey || event.metaKey) { toggle(place); goTo(place); return; }
+  anchor = place;
+  if (state.chosen.size) { state.chosen.clear(); chosenChanged(); }
+  goTo(place);
+  tell("open");
+}
+
+function pressed(event) {
+  if (event.altKey || !state.order.length) return;
+  const page = Math.max(1, Math.floor(grid().clientHeight / rowHeight) - 1) * columns, all = state.order.length;
+  const line = state.active - (state.active % columns), wide = event.ctrlKey || event.metaKey;
+  const moves = {
+    ArrowRight: state.active + 1, ArrowLeft: state.active - 1, ArrowDown: state.active + columns, ArrowUp: state.active - columns,
+    PageDown: state.active + page, PageUp: state.active - page,
+    Home: wide ? 0 : line, End: wide ? all - 1 : Math.min(all - 1, line + columns - 1),
+  };
+  if (event.key in moves) {
+    event.preventDefault();
+    const outside = moves[event.key] < 0 || moves[event.key] >= all;
+    const place = outside && event.key.startsWith("Arrow") ? state.active : moves[event.key];
+    goTo(place);
+    if (event.shiftKey) pickOut(anchor, state.active, { only: true });
+    else anchor = state.active;
+  } else if (event.key === "Enter") { event.preventDefault(); tell("open"); }
+  else if (event.key === " ") { event.preventDefault(); toggle(state.active); }
+  else if (wide && event.key === "a") { event.preventDefault(); pickOut(0, all - 1, { only: true }); }
+}
+
+function showHead() {
+  const head = find("lines-head");
+  head.hidden = !isLines();
+  if (!isLines()) return;
+  head.replaceChildren(...["", "class", "entropy", "weight"].map((text) => make("span", { text })), make("span", { class: "cells" }, ...(names.length ? names : ["sample"]).map((text) => make("span", { text }))));
+  head.style.setProperty("--cells", String(Math.max(1, names.length)));
+}
+
+export function resize(by) {
+  size = Math.min(SIZES.length - 1, Math.max(0, size + by));
+  const place = state.active;
+  layOut();
+  goTo(place, { focus: false });
+}
+
+export function startGrid() {
+  if (matchMedia("(max-width: 700px)").matches) size = 1;
+  if (state.about.form === "sound") size += 1;
+  const box = grid();
+  box.classList.add(`form-${state.about.form}`);
+  find("sizes").hidden = isLines();
+  let waiting = false;
+  box.addEventListener("scroll", () => {
+    find("lines-head").scrollLeft = box.scrollLeft;
+    if (waiting) return;
+    waiting = true;
+    requestAnimationFrame(() => { waiting = false; render(); });
+  }, { passive: true });
+  box.addEventListener("click", clicked);
+  box.addEventListener("keydown", pressed);
+  find("smaller").addEventListener("click", () => resize(-1));
+  find("larger").addEventListener("click", () => resize(1));
+  let width = 0, heads = -1;
+  new ResizeObserver(() => {
+    if (!box.clientWidth || box.clientWidth === width) { if (box.clientWidth) render(); return; }
+    width = box.clientWidth;
+    layOut();
+  }).observe(box);
+  whenArrived(() => {
+    if (isLines() && heads !== names.length) { heads = names.length; showHead(); layOut(); }
+    repaint();
+  });
+  hear("order", () => { anchor = 0; state.chosen.clear(); chosenChanged(); layOut({ top: 0 }); });
+  hear("order-kept", () => layOut());
+  hear("choice", repaint);
+}
+
+// For whoever measures.
+export const framesDrawn = () => drawn;

@@ -1,0 +1,79 @@
+// What samples look like: fetched many at a time for what can be seen now, the last few thousand kept.
+
+import { bitmap, json } from "./ask.js";
+import { state } from "./state.js";
+import { complain } from "./words.js";
+
+const BATCH = 500; // decoding one costs the server as much as decoding so many
+const MOST_SHEETS = 24; // bitmaps kept: some 50 MB of 32 x 32 pixels
+const AT_ONCE = 2;
+
+const looks = new Map(); // row -> { sheet, place } or { cells }
+const batches = []; // oldest first: { rows, sheet }
+const open = new Set(); // rows on their way
+let busy = 0, wanted = [], arrived = () => {};
+
+export const lookOf = (row) => looks.get(row);
+export let names = [];
+
+// Rows that should be there soon, the most urgent first; whoever asked before and was not served is forgotten.
+export function want(rows) {
+  wanted = rows;
+  serve();
+}
+
+export function whenArrived(act) { arrived = act; }
+
+function serve() {
+  while (busy < AT_ONCE) {
+    const missing = [];
+    for (const row of wanted) {
+      if (!looks.has(row) && !open.has(row)) missing.push(row);
+      if (missing.length === BATCH) break;
+    }
+    if (!missing.length) return;
+    fetchBatch(missing);
+  }
+}
+
+async function fetchBatch(rows) {
+  busy += 1;
+  for (const row of rows) open.add(row);
+  try {
+    if (state.about.form === "lines") {
+      const told = await json("lines", { rows: rows.join(",") });
+      names = told.names;
+      rows.forEach((row, place) => looks.set(row, { cells: told.cells[place] }));
+      batches.push({ rows, sheet: null });
+    } else {
+      const sheet = await bitmap("sheet", { rows: rows.join(",") });
+      rows.forEach((row, place) => looks.set(row, { sheet, place }));
+      batches.push({ rows, sheet });
+    }
+    forget();
+    arrived();
+  } catch (error) {
+    complain(error);
+    await new Promise((go) => { setTimeout(go, 2000); });
+  } finally {
+    for (const row of rows) open.delete(row);
+    busy -= 1;
+    serve();
+  }
+}
+
+function forget() {
+  while (batches.length > MOST_SHEETS) {
+    const { rows, sheet } = batches.shift();
+    for (const row of rows) if (looks.get(row)?.sheet === sheet) looks.delete(row);
+    sheet?.close();
+  }
+}
+
+// Draw one cell of a sheet into a canvas of the sheet's own pixels.
+export function drawCell(canvas, sheet, place) {
+  const { height, width, columns } = state.about.tile;
+  const across = Math.min(columns, Math.round(sheet.width / width));
+  if (canvas.width !== width || canvas.height !== height) { canvas.width = width; canvas.height = height; }
+  canvas.getContext("2d").drawImage(sheet, (place % across) * width, Math.floor(place / across) * height, width, height, 0, 0, width, height);
+}
