@@ -123,12 +123,13 @@ def test_the_same_command_again_trains_nothing_and_says_the_same(whole, copy, cr
     assert crew_here == []
     assert written(copy / "seed-3") | written(copy / "judge") == runs
     assert contents(copy) == before == contents(out)
-    assert {**again, "out": 0, "model": 0, "table": 0, "figures": 0} == {
+    assert {**again, "out": 0, "model": 0, "table": 0, "figures": 0, "report": 0} == {
         **said,
         "out": 0,
         "model": 0,
         "table": 0,
         "figures": 0,
+        "report": 0,
     }
 
 

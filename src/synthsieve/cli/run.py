@@ -44,6 +44,8 @@ def run(
     from synthsieve.experiments.table import Experiment
     from synthsieve.learning.run_folder import Origin
     from synthsieve.progress import for_stream
+    from synthsieve.report.page import write_report
+    from synthsieve.review.run import open_run
 
     asked: dict[str, Any] = {} if labels is None else {"data": {"labels": labels}}
     if seed is not None:
@@ -79,10 +81,14 @@ def run(
     name = BASELINE.name if outcome.choice is None else outcome.choice.arm
     chosen = next(cell for cell in experiment.cells if cell.name == name)
     model, synthetic = keep_model(experiment, chosen), keep_synthetic(experiment, chosen)
+    page = write_report(
+        open_run(out), progress=for_stream("look", quiet=quiet), drawing=for_stream("report", quiet=quiet)
+    )
     words = NOTHING_TO_CHOOSE_ON if outcome.choice is None else outcome.choice.in_words()
     lines = ["", outcome.proof.table(others_in(outcome.report)), words, f"its model: {model}"]
     lines += [f"the samples it learned from, with weights: {path}" for path in synthetic]
     lines += [f"table: {out / 'table.md'}", "pictures:", *(f"  {path}" for path in outcome.figures)]
+    lines.append(f"report: {page.path}")
     report = {
         "out": str(out),
         "chosen": name,
@@ -94,5 +100,6 @@ def run(
         "choice": None if outcome.choice is None else outcome.choice.as_dict(),
         "table": str(out / "table.json"),
         "figures": [str(path) for path in outcome.figures],
+        "report": str(page.path),
     }
     finish(report, lines, as_json=as_json)

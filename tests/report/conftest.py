@@ -1,0 +1,42 @@
+"""A finished run of digits, its pool, and a run whose every name is hostile."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from synthsieve import open_run
+from synthsieve.data.dataset import Dataset, Examples, Kind
+from synthsieve.data.rows import read_rows
+from tests import finished
+from tests.finished import CRAIG, finished_run
+
+EVIL = "<script>alert('x')</script>\"&amp;"
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory):
+    return finished_run("digits", tmp_path_factory.mktemp("finished"))
+
+
+@pytest.fixture(scope="module")
+def view(out):
+    return open_run(out).pool(CRAIG.name)
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory):
+    """A run of a table whose classes, columns and cells are HTML."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(finished.KINDS, "hostile", SimpleNamespace(dataset=_hostile))
+        yield finished_run("hostile", tmp_path_factory.mktemp("finished"))
+
+
+def _hostile(n=120):
+    generator = np.random.default_rng(0)
+    y = np.arange(n) % 2
+    cells = np.array([EVIL, "</table><img src=x onerror=alert(1)>"])[y]
+    rows = read_rows(pa.table({f"{EVIL} column": cells, "weight": generator.normal(4 * y, 1)}))
+    classes = (EVIL, "</title><b>bold</b>")
+    return Dataset(EVIL, Kind.TABLE, classes, Examples(rows.x, y.astype(np.int64)), about=rows.schema)

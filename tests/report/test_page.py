@@ -1,0 +1,208 @@
+"""The page: whole, small, safe, the same twice; and what it says where a run has less to say."""
+
+import re
+import shlex
+import shutil
+from html.parser import HTMLParser
+from itertools import pairwise
+
+import pytest
+
+from synthsieve import open_run
+from synthsieve.config import load_settings
+from synthsieve.defaults import default_preset
+from synthsieve.errors import ConfigError, NothingToDraw
+from synthsieve.report import page as pages
+from synthsieve.report.facts import facts_of
+from synthsieve.report.figures import OF_POOL
+from synthsieve.report.page import LIMIT, write_report
+from tests.finished import CRAIG
+from tests.report.conftest import EVIL
+
+SECTIONS = ["minute", "help", "samples", "line", "coreset", "faithful", "learning", "run"]
+
+
+class Seen(HTMLParser):
+    """Tags with their attributes, headings in order, and the text that can be read."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.headings, self.text, self._within = [], [], "", []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        self._within.append(tag)
+        if re.fullmatch("h[1-6]", tag):
+            self.headings.append([int(tag[1]), dict(attrs).get("id"), ""])
+
+    def handle_endtag(self, tag):
+        if tag in self._within:
+            while self._within.pop() != tag:
+                pass
+
+    def handle_data(self, data):
+        if {"script", "style"} & set(self._within):
+            return
+        self.text += data
+        if self._within and re.fullmatch("h[1-6]|span|bdi", self._within[-1]) and self.headings:
+            self.headings[-1][2] += data
+
+
+@pytest.fixture
+def quick_figures(monkeypatch):
+    """Without the map of the latents, which takes seconds."""
+
+    def nothing(view, fate):
+        raise NothingToDraw("not in this test")
+
+    monkeypatch.setitem(OF_POOL, "latent_map", nothing)
+
+
+def read(written):
+    return written.path.read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def written(out, tmp_path_factory):
+    return write_report(open_run(out), tmp_path_factory.mktemp("page") / "report.html", arm=CRAIG.name)
+
+
+@pytest.fixture(scope="module")
+def seen(written):
+    return Seen(read(written))
+
+
+def test_the_sections_come_in_order_and_headings_skip_no_level(seen):
+    assert [name for level, name, _ in seen.headings if level == 2] == SECTIONS
+    levels = [level for level, _, _ in seen.headings]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(after - before <= 1 for before, after in pairwise(levels))
+
+
+def test_the_answer_comes_first_and_is_the_one_that_is_printed(seen, written):
+    text = " ".join(seen.text.split())
+    assert written.answer.replace("\xa0", " ") in text.replace("\xa0", " ")
+    assert text.index(written.answer[:20]) < text.index("In one minute") < text.index("Did it help?")
+
+
+def test_it_loads_nothing_and_runs_only_its_own_script(seen, written):
+    text = read(written)
+    for tag, attributes in seen.tags:
+        for name in ("src", "href", "srcset", "poster", "data", "action"):
+            if (value := attributes.get(name)) is not None:
+                assert value.startswith(("data:", "#")), (tag, value)
+        assert not [name for name in attributes if name.startswith("on")]
+    assert sum(tag == "script" for tag, _ in seen.tags) == 1
+    assert not re.findall(r"https?://(?!www\.w3\.org/2000/svg)", text)
+    assert "url(http" not in text
+    policy = next(a["content"] for _, a in seen.tags if a.get("http-equiv") == "Content-Security-Policy")
+    assert "default-src 'none'" in policy
+    assert re.search(r"script-src 'sha256-[^']+'", policy)
+    assert "/tmp/" not in text  # nor does it tell where it lay
+
+
+def test_it_is_small_and_says_how_large_it_is(written):
+    assert written.path.stat().st_size == written.size < 1_000_000 < LIMIT
+
+
+def test_every_picture_has_words(seen):
+    pictures = [attributes for tag, attributes in seen.tags if tag == "img"]
+    assert len(pictures) >= 2 * 10
+    assert all(re.match(r"synthetic \d, entropy \S+, |nearest real example, of class \d", a["alt"]) for a in pictures)
+    assert all(a.get("aria-labelledby") or a.get("aria-label") for t, a in seen.tags if t == "svg" and a.get("role"))
+
+
+def test_the_same_run_gives_the_same_bytes(out, written, tmp_path):
+    again = write_report(open_run(out), tmp_path / "again.html", arm=CRAIG.name)
+    assert again.path.read_bytes() == written.path.read_bytes()
+
+
+def test_the_command_it_tells_asks_for_the_same_settings(out, seen):
+    run = open_run(out)
+    command = facts_of(run, run.dataset).command
+    assert command in seen.text
+    words = shlex.split(command)
+    assert words[:3] == ["synthsieve", "run", "digits"]
+    given = [words[i + 1] for i, word in enumerate(words) if word == "--set"]
+    settings = load_settings(default_preset("digits", run.dataset), given)
+    assert settings.model_dump(mode="json", exclude={"seed"}) == run.table["settings"]
+    single = open_run(out / "seed-0" / "first-phase")
+    words = shlex.split(facts_of(single, run.dataset).command)
+    assert words[:3] == ["synthsieve", "fit", "digits"]
+    given = [words[i + 1] for i, word in enumerate(words) if word == "--set"]
+    assert load_settings(default_preset("digits", run.dataset), given).first_phase() == single.first_phase.settings
+
+
+def test_an_older_table_without_groups_is_told_too(out, tmp_path, quick_figures):
+    run = open_run(out)
+    table = {name: value for name, value in run.table.items() if name not in ("groups", "baselines")}
+    old = type(run)(run.path, table, run.seed, run.pooled)
+    assert "Real data with additions" in read(write_report(old, tmp_path / "old.html", arm=CRAIG.name))
+
+
+def test_a_single_fit_tells_what_it_has(out, tmp_path, quick_figures):
+    written = write_report(open_run(out / "seed-0" / CRAIG.slug), tmp_path / "single.html")
+    text = Seen(read(written)).text
+    assert written.answer.startswith("Not asked")
+    assert "Test accuracy" in text
+    assert "Of each class the best" in text
+    assert "a single fit has none" in text
+
+
+def test_a_run_without_a_pool_says_so_in_each_section(out, tmp_path):
+    written = write_report(open_run(out / "seed-0" / "real-only"), tmp_path / "bare.html")
+    assert written.arm is None
+    assert written.notes == ("This run drew no synthetic pool, so there are no samples to show.",)
+    seen = Seen(read(written))
+    assert seen.text.count(written.notes[0]) == 3
+    assert [name for level, name, _ in seen.headings if level == 2] == SECTIONS
+
+
+def test_a_pool_whose_weights_are_gone_is_told_and_the_rest_stays(out, tmp_path, quick_figures):
+    copy = tmp_path / "copy"
+    shutil.copytree(out, copy)
+    for path in copy.rglob("drawn-by-*"):
+        path.unlink()
+    written = write_report(open_run(copy))
+    assert written.path == copy / "report.html"
+    assert "The samples cannot be shown" in written.notes[0]
+    assert "All arms on the test set" in read(written)
+
+
+def test_another_arm_and_one_that_is_not_there(out, tmp_path, quick_figures):
+    written = write_report(open_run(out), tmp_path / "other.html", arm="entropy, L=60")
+    assert written.arm == "entropy, L=60"
+    assert "Nothing was selected further" in read(written)
+    with pytest.raises(ConfigError, match="expected an arm with a pool"):
+        write_report(open_run(out), tmp_path / "none.html", arm="craig")
+    assert not (tmp_path / "none.html").exists()
+
+
+def test_hostile_names_stay_text(hostile, tmp_path):
+    written = write_report(open_run(hostile), tmp_path / "hostile.html")
+    text = read(written)
+    seen = Seen(text)
+    assert sum(tag == "script" for tag, _ in seen.tags) == 1
+    assert not [tag for tag, _ in seen.tags if tag == "img"]
+    assert "<b>bold" not in text
+    assert EVIL in seen.text
+    assert "<script>alert" not in text
+    assert "<img src=x" not in text
+    assert [name for level, name, _ in seen.headings if level == 2] == SECTIONS
+
+
+def test_what_does_not_fit_is_left_out_with_a_sentence(out, tmp_path, monkeypatch, quick_figures):
+    base = write_report(open_run(out), tmp_path / "whole.html", arm=CRAIG.name).size
+    monkeypatch.setattr(pages, "LIMIT", base - 5_000)
+    monkeypatch.setattr(pages, "FOR_SAMPLES", 1_000)
+    written = write_report(open_run(out), tmp_path / "cut.html", arm=CRAIG.name)
+    assert written.size < base
+    assert any("of 10 classes" in note for note in written.notes)
+    assert all(note in Seen(read(written)).text for note in written.notes)
+    assert written.size <= base - 5_000
+    monkeypatch.setattr(pages, "LIMIT", 20_000)
+    written = write_report(open_run(out), tmp_path / "cut.html", arm=CRAIG.name)
+    assert any("is left out" in note for note in written.notes)
+    assert all(note in Seen(read(written)).text for note in written.notes)

@@ -1,0 +1,149 @@
+"""What is shown is what it claims to be: by entropy, by fate, beside the nearest real example."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from synthsieve.data.encoding import fit_encoding
+from synthsieve.entropy import Reason
+from synthsieve.learning.run_folder import Origin
+from synthsieve.report.sample_views import DETAILS, Bars, Cells, Picture, Words, real_views, synthetic_views
+from synthsieve.report.samples import Role, picks_of
+from synthsieve.report.shown import ClassSamples, gallery
+from tests.modalities import image, sound, table, text, vector
+from tests.report.pictures import bytes_of, pixels_of
+
+
+@pytest.fixture(scope="module")
+def fate(view):
+    return view.as_trained()
+
+
+def test_best_typical_and_worst_are_so_by_entropy_among_the_selected(view, fate):
+    for label in range(len(view.classes)):
+        mine = np.flatnonzero((view.pool.y == label) & (fate.weight > 0))
+        entropies = np.sort(view.pool.entropy[mine])
+        picks = {pick.role: pick for pick in picks_of(view, fate, label) if pick.role is not Role.REJECTED}
+        assert len(picks) == min(3, len(mine))
+        if not picks:
+            continue
+        assert picks[Role.BEST].entropy == entropies[0]
+        if len(mine) > 1:
+            assert picks[Role.WORST].entropy == entropies[-1]
+        if len(mine) > 2:
+            assert picks[Role.TYPICAL].entropy == entropies[(len(mine) - 1) // 2]
+        assert all(pick.weight > 0 and pick.label == label and pick.fate == "selected" for pick in picks.values())
+        rows = [pick.row for pick in picks_of(view, fate, label)]
+        assert len(rows) == len(set(rows))
+
+
+def test_of_every_reason_to_reject_one_is_shown_with_it(view, fate):
+    shown = [pick for label in range(len(view.classes)) for pick in picks_of(view, fate, label)]
+    rejected = [pick for pick in shown if pick.role is Role.REJECTED]
+    for pick in rejected:
+        assert fate.weight[pick.row] == 0
+        if fate.reason[pick.row] == Reason.OTHER_LABEL:
+            answer = view.classes[int(view.scores.logits_x[pick.row].argmax())]
+            assert pick.fate == f"the classifier calls it {answer}"
+        else:
+            assert pick.fate.startswith("entropy above the line of its class")
+    missing = {(pick.label, int(fate.reason[pick.row])) for pick in rejected}
+    wanted = {(int(y), int(r)) for y, r in zip(view.pool.y, fate.reason, strict=True) if r != Reason.KEPT}
+    assert missing == wanted
+
+
+def test_the_neighbour_is_the_nearest_of_all_real_examples(view, fate):
+    for pick in picks_of(view, fate, 3):
+        distances = np.linalg.norm(
+            view.scores.real_features.astype(np.float64) - view.scores.features[pick.row].astype(np.float64), axis=1
+        )
+        assert pick.distance == pytest.approx(distances.min())
+        assert pick.real_row == view.scores.real_rows[distances.argmin()]
+
+
+def test_pictures_hold_the_pixels_of_the_sample_and_of_its_neighbour(view, fate):
+    picks = picks_of(view, fate, 0)
+    rows = np.array([pick.row for pick in picks])
+    for row, shown in zip(rows, synthetic_views(view, rows, DETAILS[0]), strict=True):
+        assert np.array_equal(pixels_of(shown.uri), view.decode(np.array([row]))[0, 0])
+    real = np.array([pick.real_row for pick in picks])
+    for row, shown in zip(real, real_views(view, real, DETAILS[0]), strict=True):
+        assert np.array_equal(pixels_of(shown.uri), view.dataset.train.x[row, 0])
+
+
+def looking_at(kind, **changes):
+    """As much of a view as showing real examples needs."""
+    dataset = kind.dataset()
+    encoding = fit_encoding(dataset, np.arange(100))
+    run = SimpleNamespace(origin=Origin("made up"), encoding=encoding)
+    made = {"run": run, "dataset": dataset, "real_items": lambda rows: encoding.items(dataset.train.x[rows]), **changes}
+    return SimpleNamespace(**made)
+
+
+def test_rows_of_a_table_are_cells_without_ids_and_dashes_for_what_is_missing():
+    shown = real_views(looking_at(table), np.arange(60), DETAILS[0])
+    assert all(isinstance(one, Cells) for one in shown)
+    assert shown[0].names == ("weight", "price", "gain", "colour", "paid", "day")
+    colours = table.arrow_table()[0].column("colour").to_pylist()[:60]
+    assert [dict(one.pairs)["colour"] for one in shown] == [colour or "–" for colour in colours]
+
+
+def test_sentences_are_words_and_long_ones_are_cut():
+    sentences, _ = text.sentences(3)
+    assert real_views(looking_at(text), np.arange(3), DETAILS[0]) == [Words(sentence) for sentence in sentences]
+    long = looking_at(text, real_items=lambda rows: ["a" * 10_000])
+    (shown,) = real_views(long, np.arange(1), DETAILS[0])
+    assert len(shown.text) == 400
+
+
+def test_short_vectors_are_cells_and_long_ones_bars():
+    (shown,) = real_views(looking_at(vector), np.arange(1), DETAILS[0])
+    assert shown.names == ("x1", "x2", "x3", "x4", "x5")
+    wide = SimpleNamespace(
+        dataset=lambda: SimpleNamespace(
+            **{**vars(vector.dataset()), "train": SimpleNamespace(x=np.eye(120, 300, dtype=np.float32))}
+        )
+    )
+    (shown,) = real_views(looking_at(wide), np.arange(1), DETAILS[0])
+    assert isinstance(shown, Bars)
+    assert (len(shown.heights), shown.length) == (256, 300)
+    assert max(map(abs, shown.heights)) <= 1
+
+
+def test_sounds_can_be_seen_and_heard_until_there_is_no_room():
+    view = looking_at(sound)
+    (full,) = real_views(view, np.arange(1), DETAILS[0])
+    assert isinstance(full, Picture)
+    assert bytes_of(full.sound)[:4] == b"RIFF"
+    assert pixels_of(full.uri).shape == (8, 8, 3)
+    (silent,) = real_views(view, np.arange(1), DETAILS[1])
+    assert silent.sound is None
+
+
+def test_large_pictures_are_reduced_and_floats_become_pixels():
+    big = looking_at(image, real_items=lambda rows: np.zeros((1, 3, 600, 300), dtype=np.uint8))
+    (shown,) = real_views(big, np.arange(1), DETAILS[0])
+    assert pixels_of(shown.uri).shape == (192, 96, 3)
+    floats = looking_at(image, real_items=lambda rows: np.array([[[[-1.0, 1.0]]]], dtype=np.float32))
+    (shown,) = real_views(floats, np.arange(1), DETAILS[0])
+    assert pixels_of(shown.uri).tolist() == [[0, 255]]
+
+
+def test_what_nobody_knows_is_shown_as_text():
+    odd = looking_at(image, real_items=lambda rows: [{"a": 1}])
+    assert real_views(odd, np.arange(1), DETAILS[0]) == [Words("{'a': 1}")]
+
+
+def test_classes_that_do_not_fit_are_left_out_with_a_sentence(view, fate):
+    whole = gallery(view, fate, _size_of_100, room=10_000)
+    assert (len(whole.open), whole.folded, whole.notes) == (10, (), ())
+    part = gallery(view, fate, _size_of_100, room=350)
+    assert len(part.open) == 3
+    assert part.notes[-1].startswith("Shown are the first 3 of 10 classes")
+    nothing = gallery(view, fate, _size_of_100, room=0)
+    assert nothing.open == ()
+
+
+def _size_of_100(samples: ClassSamples) -> str:
+    return "x" * 100
