@@ -11,6 +11,7 @@ from synthsieve.cli.doctor import doctor
 from synthsieve.cli.evaluate import evaluate
 from synthsieve.cli.export import export
 from synthsieve.cli.fit import fit
+from synthsieve.cli.report import report
 from synthsieve.cli.reproduce import reproduce
 from synthsieve.cli.run import run
 from synthsieve.cli.sample import sample
@@ -44,7 +45,7 @@ def _root(
     pass
 
 
-for verb in (run, fit, sample, export, evaluate, select, reproduce, serve, doctor):
+for verb in (run, fit, sample, export, report, evaluate, select, reproduce, serve, doctor):
     app.command()(verb)
 
 
