@@ -56,8 +56,14 @@ class Augmentation:
     classifier: LatentEBMClassifier
 
     def __str__(self) -> str:
+        return f"{self.proof.table()}{self._said()}\n"
+
+    def _repr_html_(self) -> str:
+        return f"<p>{self._said()}</p>{self.proof._repr_html_()}"
+
+    def _said(self) -> str:
         said = "it helped" if self.helped else "that it helped is not shown: the fitted classifier stands"
-        return f"{self.proof.table()}{len(self.y)} synthetic examples kept of {len(self.pool)} drawn; {said}\n"
+        return f"{len(self.y)} synthetic examples kept of {len(self.pool)} drawn; {said}"
 
 
 def augment(

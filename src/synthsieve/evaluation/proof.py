@@ -23,6 +23,7 @@ from synthsieve.errors import DataError
 from synthsieve.randomness import numpy_stream
 
 RESAMPLES = 10_000
+COLUMNS = ("arm", "accuracy %", "difference", "95 % interval", "verdict")
 # Six answers that differ, all in favour, are the fewest an exact sign test calls significant: 2 / 2^6 < 5 %.
 FEW_ANSWERS = 6
 # Below this many seeds the interval is known to be too narrow: see `prove`.
@@ -159,28 +160,38 @@ class Proof:
             "note": self.note,
         }
 
-    def table(self, others: Collection[str] = ()) -> str:
-        """Aligned text, a line an arm: name, mean accuracy in %, difference and interval in points, verdict.
+    def rows(self, others: Collection[str] = ()) -> list[tuple[str, str, str, str, str]]:
+        """A row an arm, as `COLUMNS`: name, mean accuracy in %, difference and interval in points, verdict.
 
         `others` are arms that are other ways to learn: better or worse, where arms help or hurt.
         """
         compared = {one.arm: one for one in self.comparisons}
-        lines = [("arm", "accuracy %", "difference", "95 % interval", "verdict")]
+        found = []
         for arm in self.arms:
             accuracy = f"{100 * arm.mean:.2f}"
             if arm.name == self.baseline:
-                lines.append((arm.name, accuracy, "", "", "baseline"))
+                found.append((arm.name, accuracy, "", "", "baseline"))
                 continue
             one = compared[arm.name]
             interval = " to ".join(f"{100 * end:+.2f}" for end in one.interval)
             verdict = one.verdict.of_another() if arm.name in others else one.verdict.value
-            lines.append((arm.name, accuracy, f"{100 * one.difference:+.2f}", interval, verdict))
+            found.append((arm.name, accuracy, f"{100 * one.difference:+.2f}", interval, verdict))
+        return found
+
+    def table(self, others: Collection[str] = ()) -> str:
+        """`rows` as aligned text, with the note below."""
+        lines = [COLUMNS, *self.rows(others)]
         widths = [max(len(line[column]) for line in lines) for column in range(5)]
         rows = [
             "  ".join([line[0].ljust(widths[0]), *(line[i].rjust(widths[i]) for i in (1, 2, 3)), line[4]])
             for line in lines
         ]
         return "\n".join([*rows, self.note] if self.note else rows) + "\n"
+
+    def _repr_html_(self) -> str:
+        from synthsieve.charts.html_table import html_table
+
+        return html_table(COLUMNS, self.rows(), note=self.note)
 
 
 @dataclass(frozen=True)

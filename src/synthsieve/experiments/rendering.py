@@ -10,11 +10,12 @@ import numpy as np
 import torch
 
 from synthsieve import drawing
+from synthsieve.charts import svg
 from synthsieve.data.dataset import Kind
 from synthsieve.entropy import entropy_of_logits
-from synthsieve.evaluation.figures import write_curve_figure, write_entropy_figure, write_samples_figure
+from synthsieve.evaluation.figures import write_entropy_figure, write_samples_figure
 from synthsieve.evaluation.proof import Proof
-from synthsieve.evaluation.temperature import TemperatureRow
+from synthsieve.evaluation.temperature import TemperatureRow, temperature_chart
 from synthsieve.experiments.arms import BASELINE, Arm, Cell, Group
 from synthsieve.experiments.paper import PAPER_BASELINE, PAPER_SVHN
 from synthsieve.learning.batch_source import encoded
@@ -192,21 +193,7 @@ def write_figures(folder: Path, run: RunFolder, curve: list[TemperatureRow], *, 
         chains = LangevinSettings(sampling.num_steps, sampling.step_size, temperature)
         written += _write_samples(folder, run, chains)
     written.append(folder / "temperature.svg")
-    lines = {
-        "entropy at z, nats": [row.mean_entropy_z for row in curve],
-        "entropy at x, nats": [row.mean_entropy_x for row in curve],
-        "asked class at x": [row.asked_share_x for row in curve],
-    }
-    if all(row.purity is not None for row in curve):
-        lines["purity by the judge"] = [float(row.purity or 0) for row in curve]
-    write_curve_figure(
-        written[-1],
-        [row.temperature for row in curve],
-        lines,
-        title="What the temperature does to the samples",
-        x_label="temperature of the chains",
-        y_label="nats, or share",
-    )
+    svg.write(written[-1], temperature_chart(curve))
     return written
 
 

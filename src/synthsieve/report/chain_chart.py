@@ -6,18 +6,17 @@ from synthsieve import drawing
 from synthsieve.charts.chart import Axis, Band, Chart, Line, Tone, numbers
 from synthsieve.errors import NothingToDraw
 from synthsieve.evaluation.figures import spaced_ranks
-from synthsieve.review.fate import Fate
 from synthsieve.review.pool_view import PoolView
 from synthsieve.sampling.langevin import LangevinSettings
 
 CHAINS = 200
 
 
-def chain_log_density(view: PoolView, fate: Fate) -> Chart:
+def chain_log_density(view: PoolView) -> Chart:
     """The log-density along the Langevin steps, over some chains of the pool run again: mean and middle 90 %."""
+    if (why := why_no_chains(view)) is not None:
+        raise NothingToDraw(why)
     origin = view.pool.origin
-    if "latents_of" in origin:
-        raise NothingToDraw("this pool's latents came from an earlier model, so that its chains cannot be replayed")
     chains = LangevinSettings(origin["num_steps"], origin["step_size"], origin["temperature"])
     rows = spaced_ranks(len(view.pool), CHAINS)
     measured = drawing.replay_diagnostics(view.model, view.pool.y[rows], view.pool.chain_seed[rows], chains=chains)
@@ -41,3 +40,10 @@ def chain_log_density(view: PoolView, fate: Fate) -> Chart:
             f"{chains.temperature:g}. Flat at the end: they have settled."
         ),
     )
+
+
+def why_no_chains(view: PoolView) -> str | None:
+    """Why chains cannot be run again; None where they can."""
+    if "latents_of" in view.pool.origin:
+        return "this pool's latents came from an earlier model, so that its chains cannot be replayed"
+    return None

@@ -23,9 +23,9 @@ CROSS_ENTROPIES = {
 NOT_BRANCHED = ("supervised only", Arm.FIRST_PHASE)
 
 
-def losses(run: Run) -> Chart:
-    """Cross-entropies over the steps of the first phase and of the arm that is looked at."""
-    name, rows = _looked_at(run)
+def losses(run: Run, arm: str | None = None) -> Chart:
+    """Cross-entropies over the steps of the first phase and of an arm, that which is looked at if none is given."""
+    name, rows = _looked_at(run, arm)
     layers: list[Layer] = []
     for term, (called, tone, dash) in CROSS_ENTROPIES.items():
         mine = [row for row in rows if row.get(term, 0) > 0]
@@ -39,14 +39,14 @@ def losses(run: Run) -> Chart:
         description=f"Cross-entropy over {rows[-1]['step']:,} steps of {name}.",
         x=Axis("step"),
         y=Axis("cross-entropy, nats", Scale.LOG),
-        layers=(*layers, *_second_phase(run)),
+        layers=(*layers, *_second_phase(run, arm)),
         note=_of(name),
     )
 
 
-def elbo(run: Run) -> Chart:
-    """The negative ELBO over the steps of the first phase and of the arm that is looked at."""
-    name, rows = _looked_at(run)
+def elbo(run: Run, arm: str | None = None) -> Chart:
+    """The negative ELBO over the steps of the first phase and of an arm, as `losses`."""
+    name, rows = _looked_at(run, arm)
     mine = [row for row in rows if math.isfinite(row.get("elbo", math.nan))]
     if not mine:
         raise NothingToDraw("this run learned from labels alone: it has no generator, and no ELBO")
@@ -56,19 +56,19 @@ def elbo(run: Run) -> Chart:
         description=f"The negative ELBO of an example, from {values[0]:.4g} to {values[-1]:.4g} nats.",
         x=Axis("step"),
         y=Axis("negative ELBO of an example, nats", Scale.LOG if min(values) > 0 else Scale.LINEAR),
-        layers=(Line("negative ELBO", numbers(row["step"] for row in mine), values), *_second_phase(run)),
+        layers=(Line("negative ELBO", numbers(row["step"] for row in mine), values), *_second_phase(run, arm)),
         note=_of(name),
     )
 
 
-def accuracy(run: Run) -> Chart:
-    """Validation accuracy over the steps: of the first phase, and of every arm after it."""
+def accuracy(run: Run, arm: str | None = None) -> Chart:
+    """Validation accuracy over the steps: of the first phase, and of every arm after it, `arm` standing out."""
     first = _accuracies(_rows(run.first_phase))
     begins = run.first_phase.settings.learning.steps
     arms = {name: _accuracies(rows) for name, rows in _arm_rows(run, begins).items() if _accuracies(rows)}
     if not first and not arms:
         raise NothingToDraw("this run kept no validation rows, so that no accuracy was measured on the way")
-    shown = [name for name in dict.fromkeys((BASELINE.name, run.chosen, _pool_name(run))) if name in arms]
+    shown = [name for name in dict.fromkeys((BASELINE.name, run.chosen, arm or _pool_name(run))) if name in arms]
     others = [name for name in arms if name not in shown]
     layers: list[Layer] = [
         _line("" if i else f"{len(others)} other arms", arms[name], Tone.QUIET) for i, name in enumerate(others)
@@ -115,17 +115,20 @@ def _pool_name(run: Run) -> str | None:
     return run.looked_at if run.pooled else None
 
 
-def _looked_at(run: Run) -> tuple[str, list[Row]]:
-    """The arm that is looked at and its history, which begins with that of the first phase."""
-    name = _pool_name(run)
-    folder = run.first_phase if name is None else RunFolder.open(run.arm_folder(name))
-    return (name if name not in (None, ALONE) else "this run"), _rows(folder)
+def _folder(run: Run, arm: str | None) -> RunFolder:
+    """The folder of an arm with a pool, which begins with the history of the first phase; else the first phase's."""
+    name = arm or _pool_name(run)
+    return run.first_phase if name is None else RunFolder.open(run.arm_folder(name))
 
 
-def _second_phase(run: Run) -> tuple[Layer, ...]:
+def _looked_at(run: Run, arm: str | None) -> tuple[str, list[Row]]:
+    """What an arm is called, and its history."""
+    return arm or _pool_name(run) or ALONE, _rows(_folder(run, arm))
+
+
+def _second_phase(run: Run, arm: str | None) -> tuple[Layer, ...]:
     """A line where the second phase begins; none where there is none."""
-    name = _pool_name(run)
-    settings = (run.first_phase if name is None else RunFolder.open(run.arm_folder(name))).settings
+    settings = _folder(run, arm).settings
     return (Rule(settings.learning.steps, "second phase"),) if settings.augmentation.steps else ()
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from synthsieve.charts.chart import Axis, Bars, Chart, Fill, Layer, Rule, Scale, Tone, numbers
 from synthsieve.entropy import Reason
 from synthsieve.errors import NothingToDraw
+from synthsieve.pool import SyntheticPool
 from synthsieve.review.fate import NOT_CHOSEN, Fate, purity
 from synthsieve.review.pool_view import PoolView
 
@@ -25,9 +26,9 @@ LOOKS: dict[str, tuple[Tone, Fill]] = {
 }
 
 
-def entropy_histogram(view: PoolView, fate: Fate) -> Chart:
+def entropy_histogram(pool: SyntheticPool, fate: Fate) -> Chart:
     """How many samples of each entropy there are, stacked by what became of them, with a line at the ceiling."""
-    entropy = view.pool.entropy
+    entropy = pool.entropy
     edges = entropy_edges(entropy, fate.entropy_ceiling)
     clipped = np.clip(entropy, edges[0], edges[-1])
     layers: list[Layer] = []
@@ -45,7 +46,7 @@ def entropy_histogram(view: PoolView, fate: Fate) -> Chart:
     note = f"{below:,} samples below {edges[0]:.0e} nats are counted in the lowest bar." if below else ""
     return Chart(
         title=f"Entropy of {len(entropy):,} synthetic samples, and what became of them",
-        description=_in_words(view, fate),
+        description=_in_words(entropy, fate),
         x=Axis("entropy of the classifier's answer, nats", Scale.LOG, low=float(edges[0]), high=float(edges[-1])),
         y=Axis("samples", low=0.0),
         layers=tuple(layers),
@@ -120,7 +121,7 @@ def class_yield(view: PoolView, fate: Fate) -> Chart:
     )
 
 
-def weights(view: PoolView, fate: Fate) -> Chart:
+def weights(fate: Fate) -> Chart:
     """How many selected samples stand for how many."""
     if (why := why_no_coreset(fate)) is not None:
         raise NothingToDraw(why)
@@ -170,7 +171,7 @@ def _lying(
     return Bars(name, start, end, numbers(count), numbers(base), tone, fill, across=True, notes=notes)
 
 
-def _in_words(view: PoolView, fate: Fate) -> str:
+def _in_words(entropy: np.ndarray, fate: Fate) -> str:
     counted = ", ".join(f"{number:,} {words}" for words, number in fate.counts().items() if number)
-    middle = np.quantile(view.pool.entropy, 0.5)
-    return f"{len(view.pool):,} samples by the classifier's entropy, {middle:.3g} nats in the middle: {counted}."
+    middle = np.quantile(entropy, 0.5)
+    return f"{len(entropy):,} samples by the classifier's entropy, {middle:.3g} nats in the middle: {counted}."

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from synthsieve.data.dataset import Dataset
 from synthsieve.errors import CheckpointError, ConfigError
@@ -17,6 +17,9 @@ from synthsieve.learning.run_folder import RunFolder
 from synthsieve.progress import Progress
 from synthsieve.review.marks import Marks
 from synthsieve.review.pool_view import PoolView
+
+if TYPE_CHECKING:
+    from synthsieve.report.figures import Figures
 
 # Whose pool is looked at when no arm with a pool was chosen: the paper's own, at the L the other arms share.
 LOOKED_AT = (Arm.CRAIG, Arm.CRAIG_PSEUDO, Arm.ADACORE, Arm.ENTROPY)
@@ -105,6 +108,18 @@ class Run:
             judge=judge_of(judge) if self.table is not None and RunFolder.exists(judge) else None,
             progress=progress,
         )
+
+    @cached_property
+    def figures(self) -> Figures:
+        """Its figures: `run.figures.names()`, `run.figures.entropy_histogram()`, ..."""
+        from synthsieve.report.figures import Figures
+
+        return Figures(self)
+
+    def _repr_html_(self) -> str:
+        from synthsieve.report.notebook import run_in_html
+
+        return run_in_html(self)
 
     @property
     def _sizes(self) -> dict[tuple[Arm, int], int]:
