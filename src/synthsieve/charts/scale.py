@@ -78,11 +78,15 @@ def ticks(low: float, high: float, about: int = 6) -> list[float]:
 
 
 def log_ticks(low: float, high: float, about: int = 6) -> list[float]:
-    """Powers of ten within the range, every k-th so that there are about `about`; 1, 2 and 5 times them where few."""
+    """Powers of ten within the range, every k-th so that there are about `about`; 1, 2 and 5 times them where few.
+
+    Where even those are fewer than two, round numbers that lie evenly.
+    """
     first, last = math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9)
     if last - first < 2:
         parts = [f * 10.0**e for e in range(first - 1, last + 1) for f in (1, 2, 5)]
-        return [float(f"{part:.12g}") for part in parts if low * (1 - 1e-9) <= part <= high * (1 + 1e-9)]
+        held = [float(f"{part:.12g}") for part in parts if low * (1 - 1e-9) <= part <= high * (1 + 1e-9)]
+        return held if len(held) > 1 else [value for value in ticks(low, high, about) if low <= value <= high]
     apart = max(1, math.ceil((last - first) / about))
     return [10.0**e for e in range(last, first - 1, -apart)][::-1]
 
