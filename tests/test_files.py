@@ -1,10 +1,13 @@
-"""A file is whole or absent, whatever happens while it is written."""
+"""A file or a folder is whole or absent, whatever happens while it is written."""
 
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 
-from synthsieve.files import write_json, written_atomically
+from synthsieve.files import folder_written_atomically, remove_stale_partials, write_json, written_atomically
 
 
 def test_a_failure_keeps_the_old_file_and_leaves_nothing_behind(tmp_path):
@@ -34,3 +37,61 @@ def test_json_has_no_word_for_nan(tmp_path):
     with pytest.raises(ValueError):
         write_json(tmp_path / "a.json", float("nan"))
     assert not list(tmp_path.iterdir())
+
+
+def fill(folder, text, *, fail=False):
+    with folder_written_atomically(folder) as partial:
+        (partial / "deep").mkdir()
+        (partial / "deep" / "a.txt").write_text(text)
+        if fail:
+            raise RuntimeError
+
+
+def test_a_folder_is_replaced_whole_or_stays(tmp_path):
+    folder = tmp_path / "new" / "out"
+    fill(folder, "one")
+    (folder / "old.txt").write_text("of the first")
+    with pytest.raises(RuntimeError):
+        fill(folder, "two", fail=True)
+    assert (folder / "deep" / "a.txt").read_text() == "one"
+    fill(folder, "three")
+    assert (folder / "deep" / "a.txt").read_text() == "three"
+    assert not (folder / "old.txt").exists()
+    assert os.listdir(folder.parent) == ["out"]
+
+
+def test_a_failure_to_put_the_new_folder_in_place_brings_the_old_one_back(tmp_path, monkeypatch):
+    fill(tmp_path / "out", "one")
+    rename = type(tmp_path).rename
+
+    def refused(path, target):
+        if path.name.endswith(".partial"):
+            raise OSError(28, "No space left on device")
+        return rename(path, target)
+
+    monkeypatch.setattr(type(tmp_path), "rename", refused)
+    with pytest.raises(OSError, match="No space"):
+        fill(tmp_path / "out", "two")
+    assert (tmp_path / "out" / "deep" / "a.txt").read_text() == "one"
+    assert os.listdir(tmp_path) == ["out"]
+
+
+def test_what_a_killed_writer_left_is_swept_and_what_it_moved_aside_comes_back(tmp_path):
+    dead = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True)
+    gone, mine = dead.stdout.strip(), os.getpid()
+    for name in (
+        f".out.1.{gone}.partial",
+        f".out.1.{gone}.replaced",
+        f".out.1.{mine}.partial",
+        f".other.1.{gone}.partial",
+    ):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.txt").write_text("left")
+    (tmp_path / f".table.json.{gone}.partial").write_text("half")
+    with pytest.raises(RuntimeError):
+        fill(tmp_path / "out", "two", fail=True)
+    assert (tmp_path / "out" / "a.txt").read_text() == "left"  # the old folder, which a kill between two renames hid
+    left = {f".out.1.{mine}.partial", f".other.1.{gone}.partial", f".table.json.{gone}.partial", "out"}
+    assert set(os.listdir(tmp_path)) == left
+    remove_stale_partials(tmp_path)
+    assert set(os.listdir(tmp_path)) == {f".out.1.{mine}.partial", "out"}

@@ -97,4 +97,14 @@ def _take(values: Any, rows: np.ndarray) -> Any:
         return values[rows]
     if isinstance(values, Waveforms):
         return Waveforms([values.sounds[row] for row in rows], values.rate)
-    return [values[row] for row in rows] if isinstance(values, list) else values.take(rows)
+    if isinstance(values, list):
+        return [values[row] for row in rows]
+    return plain_text(values).take(rows).cast(values.schema) if hasattr(values, "schema") else values.take(rows)
+
+
+def plain_text(table: Any) -> Any:
+    """A pyarrow table with text in the one form that all of Arrow knows."""
+    import pyarrow as pa
+
+    fields = [field.with_type(pa.string()) if pa.types.is_string_view(field.type) else field for field in table.schema]
+    return table.cast(pa.schema(fields))

@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from synthsieve.export.block import About, Block
+from synthsieve.export.block import About, Block, plain_text
 from synthsieve.export.parquet_file import Sink
 from synthsieve.export.sheet import sheet
 from synthsieve.files import written_atomically
@@ -51,6 +51,4 @@ def for_csv(table: Any) -> Any:
     """The table without lists, and with text in the one form that Arrow writes."""
     import pyarrow as pa
 
-    table = table.select([field.name for field in table.schema if not pa.types.is_nested(field.type)])
-    fields = [field.with_type(pa.string()) if pa.types.is_string_view(field.type) else field for field in table.schema]
-    return table.cast(pa.schema(fields))
+    return plain_text(table.select([field.name for field in table.schema if not pa.types.is_nested(field.type)]))

@@ -21,13 +21,16 @@ def npz_file(path: Path, about: About, count: int) -> Iterator[Sink]:
     Words are stored as their index, and the words beside it under NAME_words. It holds no objects: numpy loads it
     without pickle. Nothing in it tells when it was written.
     """
-    waiting: dict[str, list[np.ndarray]] = {}
+    # Whole columns at once: small arrays kept between large passing ones would tear the heap to pieces.
+    waiting: dict[str, np.ndarray] = {}
+    done = 0
     words = {"classes": np.asarray(about.classes, dtype=str)}
     with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
         with ExitStack() as open_member:
             stream: list[IO[bytes]] = []
 
             def add(block: Block) -> None:
+                nonlocal done
                 if not stream:
                     stream.append(open_member.enter_context(_member(archive, "x")))
                     _write_header(stream[0], (count, *block.x.shape[1:]), block.x.dtype)
@@ -36,11 +39,14 @@ def npz_file(path: Path, about: About, count: int) -> Iterator[Sink]:
                     if not isinstance(values, np.ndarray):
                         words[f"{name}_words"] = np.asarray(values.dictionary.to_pylist(), dtype=str)
                         values = values.indices.to_numpy()
-                    waiting.setdefault(name, []).append(values)
+                    if name not in waiting:
+                        waiting[name] = np.empty((count, *values.shape[1:]), dtype=values.dtype)
+                    waiting[name][done : done + len(block)] = values
+                done += len(block)
 
             yield add
-        for name, parts in waiting.items():
-            _write_member(archive, name, np.concatenate(parts))
+        for name, values in waiting.items():
+            _write_member(archive, name, values)
         for name, values in words.items():
             _write_member(archive, name, values)
 

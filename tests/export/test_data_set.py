@@ -1,0 +1,317 @@
+"""What is written comes back the same by every reader that people have."""
+
+import csv
+import hashlib
+import io
+import json
+import os
+import sys
+import types
+import wave
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from PIL import Image
+from pyarrow import parquet
+
+from synthsieve.errors import ConfigError
+from synthsieve.export import data_set, parquet_file
+from synthsieve.export.formats import POSSIBLE, Form, Format, Which
+from synthsieve.export.sheet import sheet
+from tests.export.made_up import CLASSES, KINDS, exported, samples
+from tests.hub import datasets, loaded, undecoded
+
+
+def pixels(content):
+    """uint8 (channels, height, width) of the bytes of a PNG."""
+    image = np.asarray(Image.open(io.BytesIO(content)))
+    return image[None] if image.ndim == 2 else image.transpose(2, 0, 1)
+
+
+def heard(content):
+    """int16 samples of the bytes of a WAV, and its rate."""
+    with wave.open(io.BytesIO(content)) as file:
+        assert (file.getnchannels(), file.getsampwidth()) == (1, 2)
+        return np.frombuffer(file.readframes(file.getnframes()), "<i2"), file.getframerate()
+
+
+def all_formats(kind):
+    return POSSIBLE[samples(kind)[0].form]
+
+
+def contents(folder):
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.fixture(params=KINDS)
+def written(request, tmp_path):
+    """An export of a kind in every format it has: kind, folder, what samples share, all of them."""
+    about, whole, _ = exported(tmp_path / "out", request.param, *all_formats(request.param))
+    return request.param, tmp_path / "out", about, whole
+
+
+def test_parquet_holds_every_sample_as_it_was(written):
+    kind, folder, about, whole = written
+    read = parquet.read_table(folder / "data.parquet")
+    assert read.equals(sheet(whole, about).table)
+    assert read.num_rows == 23
+    if about.form is Form.IMAGES:
+        assert all((pixels(cell["bytes"].as_py()) == x).all() for cell, x in zip(read["image"], whole.x, strict=True))
+    if about.form is Form.SOUNDS:
+        sound, rate = heard(read["audio"][3]["bytes"].as_py())
+        assert rate == 8000
+        assert np.abs(sound / 32767 - whole.items.sounds[3]).max() < 1e-4
+    if kind == "rows":
+        assert read.select(whole.items.column_names).equals(whole.items)
+        assert read["synthetic_id"].to_pylist() == list(range(23))
+        assert read["synthetic_synthetic_label"].to_pylist() == [CLASSES[y] for y in whole.y]
+
+
+def test_pandas_reads_the_same(written):
+    kind, folder, about, whole = written
+    frame = pd.read_parquet(folder / "data.parquet")
+    label, weight = ("synthetic_synthetic_label", "synthetic_weight") if kind == "rows" else ("label", "weight")
+    assert frame[label].tolist() == [CLASSES[y] for y in whole.y]
+    assert np.array_equal(frame[weight], whole.columns["weight"])
+    assert frame["seed"].tolist() == whole.columns["seed"].tolist()
+    if about.form is Form.SENTENCES:
+        assert frame["text"].tolist() == whole.items
+
+
+def test_datasets_reads_the_selected_with_class_labels_and_the_pool(written):
+    kind, folder, about, whole = written
+    read, pool = loaded(folder, "default"), loaded(folder, "pool")
+    assert len(read) == 6
+    assert len(pool) == 23
+    label = "synthetic_synthetic_label" if kind == "rows" else "label"
+    assert read.features[label] == datasets.ClassLabel(names=list(CLASSES))
+    assert list(read[label]) == whole.y[whole.selected].tolist()
+    assert list(pool[label]) == [CLASSES[y] for y in whole.y]
+    if about.form is Form.IMAGES:
+        assert isinstance(read.features["image"], datasets.Image)
+        assert isinstance(pool.features["image"], datasets.Image)
+        found = np.stack([pixels(cell["bytes"]) for cell in undecoded(read, "image")["image"]])
+        assert np.array_equal(found, whole.x[whole.selected])
+        assert (np.asarray(read[0]["image"]).shape[:2]) == (4, 6)
+    if about.form is Form.SOUNDS:
+        assert isinstance(pool.features["audio"], datasets.Audio)
+        cells = undecoded(read, "audio")["audio"]
+        assert [cell["bytes"] for cell in cells] == [
+            one for one, chosen in zip(whole.files, whole.selected, strict=True) if chosen
+        ]
+    if kind == "arrays":
+        assert np.array_equal(np.array(pool["x"], np.float32).reshape(whole.x.shape), whole.x)
+    if kind == "rows":
+        assert pool["price"][0] == whole.items["price"][0].as_py()
+        assert list(pool["label"]) == ["x"] * 23
+
+
+def test_a_lone_pool_is_what_the_folder_loads(tmp_path):
+    exported(tmp_path / "out", "grey", Format.PARQUET)
+    assert len(loaded(tmp_path / "out")) == 23
+
+
+def test_arrays_come_back_without_pickle(written):
+    _, folder, _, whole = written
+    with np.load(folder / "arrays.npz", allow_pickle=False) as arrays:
+        chosen = whole.selected
+        assert np.array_equal(arrays["x"], whole.x[chosen])
+        assert arrays["x"].dtype == whole.x.dtype
+        assert np.array_equal(arrays["classes"][arrays["y"]], np.array(CLASSES)[whole.y[chosen]])
+        assert np.array_equal(arrays["weight"], whole.columns["weight"][chosen])
+        assert np.array_equal(arrays["latent"], whole.latent[chosen])
+        assert arrays["id"].tolist() == np.flatnonzero(chosen).tolist()
+        assert set(arrays["reason_words"][arrays["reason"]]) == {"selected"}
+
+
+@pytest.fixture
+def torchcodec(monkeypatch):
+    """`datasets` asks for torchcodec before it lists files of sounds, and then does without it."""
+    encoders = types.ModuleType("torchcodec.encoders")
+    encoders.AudioEncoder = object
+    monkeypatch.setitem(sys.modules, "torchcodec", types.ModuleType("torchcodec"))
+    monkeypatch.setitem(sys.modules, "torchcodec.encoders", encoders)
+
+
+def image_folder(root, suffix):
+    """torchvision's rule: a class is a folder, classes are sorted by name, a sample is a file of the right ending."""
+    classes = sorted(entry.name for entry in os.scandir(root) if entry.is_dir())
+    found = []
+    for index, name in enumerate(classes):
+        inside = [os.path.join(at, file) for at, _, files in sorted(os.walk(root / name)) for file in sorted(files)]
+        assert inside  # it refuses a class without samples
+        found += [(path, index) for path in inside if path.endswith(suffix)]
+    return classes, found
+
+
+@pytest.mark.parametrize("kind", ["grey", "colour", "sounds"])
+@pytest.mark.usefixtures("torchcodec")
+def test_class_folders_are_read_by_both_conventions(tmp_path, kind):
+    about, whole, _ = exported(tmp_path / "out", kind, Format.SOUNDS if kind == "sounds" else Format.IMAGES)
+    name, builder, column = (
+        ("sounds", "audiofolder", "audio") if kind == "sounds" else ("images", "imagefolder", "image")
+    )
+    root = tmp_path / "out" / name
+    classes, found = image_folder(root, about.suffix)
+    assert classes == ["cat", "dog_fox", "dog_fox_2"]  # dog/fox and dog_fox stay two classes
+    rows = np.flatnonzero(whole.selected)
+    by_id = {int(os.path.basename(path).partition(".")[0]): (path, index) for path, index in found}
+    assert sorted(by_id) == rows.tolist()
+    for row in rows:
+        path, index = by_id[row]
+        assert index == whole.y[row]
+        with open(path, "rb") as file:
+            assert file.read() == whole.files[row]
+    read = undecoded(loaded(builder, data_dir=str(root)), column)
+    assert sorted(os.path.basename(cell["path"]) for cell in read[column]) == [about.file_name(row) for row in rows]
+    for row in read:
+        id = row["id"]
+        assert os.path.basename(row[column]["path"]) == about.file_name(id)
+        assert row["label"] == CLASSES[whole.y[id]]
+        assert row["weight"] == whole.columns["weight"][id]
+
+
+@pytest.mark.parametrize("kind", ["sentences", "rows"])
+def test_csv_is_read_by_pandas_and_by_python(tmp_path, kind):
+    _, whole, _ = exported(tmp_path / "out", kind, Format.CSV)
+    path, chosen = tmp_path / "out" / "data.csv", np.flatnonzero(whole.selected)
+    with path.open(encoding="utf-8", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    frame = pd.read_csv(path)
+    assert len(rows) == len(frame) == len(chosen)
+    if kind == "sentences":
+        assert [row["text"] for row in rows] == [whole.items[i] for i in chosen]
+        assert np.array_equal(frame["weight"], whole.columns["weight"][chosen])
+    else:
+        assert [row["code"] for row in rows] == [whole.items["code"][i].as_py() for i in chosen]
+        assert [row["price"] for row in rows] == ["1.50"] * len(chosen)
+        assert rows[0]["day"] == ""
+        assert [int(row["synthetic_id"]) for row in rows] == chosen.tolist()
+
+
+def test_which_samples_go_where(tmp_path):
+    formats = all_formats("grey")
+    for which, in_parquet, elsewhere in ((Which.USUAL, 23, 6), (Which.SELECTED, 6, 6), (Which.ALL, 23, 23)):
+        _, _, manifest = exported(tmp_path / which, "grey", *formats, which=which)
+        expected = {"data.parquet": in_parquet, "images": elsewhere, "arrays.npz": elsewhere, "data": elsewhere}
+        assert manifest["rows"] == expected
+        assert parquet.read_table(tmp_path / which / "data.parquet").num_rows == in_parquet
+        assert len(list((tmp_path / which / "images").rglob("*.png"))) == elsewhere
+        assert len(np.load(tmp_path / which / "arrays.npz")["x"]) == elsewhere
+        assert len(loaded(tmp_path / which, "default")) == elsewhere
+
+
+def test_many_row_groups_and_shards_hold_the_same(tmp_path, monkeypatch):
+    one = exported(tmp_path / "one", "colour", Format.PARQUET, Format.HF, which=Which.ALL)[1]
+    monkeypatch.setattr(parquet_file, "GROUP_ROWS", 5)
+    monkeypatch.setattr(parquet_file, "SHARD_BYTES", 1)
+    exported(tmp_path / "many", "colour", Format.PARQUET, Format.HF, which=Which.ALL)
+    stored = parquet.read_metadata(tmp_path / "many" / "data.parquet")
+    assert stored.num_row_groups > 3
+    assert parquet.read_table(tmp_path / "many" / "data.parquet").equals(
+        parquet.read_table(tmp_path / "one" / "data.parquet")
+    )
+    shards = sorted(path.name for path in (tmp_path / "many" / "data").iterdir())
+    assert shards == [f"train-{i:05d}-of-00004.parquet" for i in range(4)]
+    read = loaded(tmp_path / "many", "default")
+    assert list(read["id"]) == one.ids.tolist()
+
+
+def test_the_manifest_has_size_and_sum_of_every_file(written):
+    _, folder, _, _ = written
+    manifest = json.loads((folder / "manifest.json").read_text())
+    found = contents(folder)
+    del found["manifest.json"]
+    assert manifest["files"] == {
+        name: {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()} for name, content in found.items()
+    }
+    assert [column["name"] for column in manifest["columns"]] == parquet.read_schema(folder / "data.parquet").names
+
+
+def test_the_same_samples_give_the_same_bytes(written, tmp_path):
+    kind, folder, _, _ = written
+    exported(tmp_path / "again", kind, *all_formats(kind))
+    assert contents(tmp_path / "again") == contents(folder)
+
+
+@pytest.mark.usefixtures("torchcodec")
+def test_what_the_card_says_can_be_run(written, monkeypatch):
+    _, folder, _, _ = written
+    monkeypatch.chdir(folder)
+    card = (folder / "README.md").read_text()
+    pieces = [part.partition("```")[0] for part in card.split("```python\n")[1:]]
+    assert len(pieces) >= 4
+    for piece in pieces:
+        exec(compile(piece, "README.md", "exec"), {})
+    assert "| a \\| b c | 23 | 10 | 6 |" in card
+
+
+def test_an_earlier_export_is_replaced_only_by_a_whole_one(tmp_path, monkeypatch):
+    exported(tmp_path / "out", "grey", seed=0)
+    before = contents(tmp_path / "out")
+
+    def fail(*_):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(data_set, "write_card", fail)
+        with pytest.raises(OSError, match="No space"):
+            exported(tmp_path / "out", "grey", seed=1)
+    assert contents(tmp_path / "out") == before
+    assert os.listdir(tmp_path) == ["out"]
+    exported(tmp_path / "out", "sentences", seed=1)
+    assert "images" not in os.listdir(tmp_path / "out")
+    assert os.listdir(tmp_path) == ["out"]
+
+
+def test_what_is_no_export_or_was_changed_is_never_replaced(tmp_path):
+    for name in ("other", "out"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "other" / "thesis.tex").write_text("years of work")
+    with pytest.raises(ConfigError, match="holds something else than an export"):
+        exported(tmp_path / "other", "grey")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match="is a file"):
+        exported(tmp_path / "file", "grey")
+    exported(tmp_path / "out", "grey")  # an empty folder is filled
+    (tmp_path / "out" / ".DS_Store").write_text("")
+    exported(tmp_path / "out", "grey")
+    (tmp_path / "out" / "notes.md").write_text("mine")
+    with pytest.raises(ConfigError, match=r"notes.md was added or changed"):
+        exported(tmp_path / "out", "grey")
+    (tmp_path / "out" / "notes.md").unlink()
+    with (tmp_path / "out" / "README.md").open("a") as card:
+        card.write("license: mit")
+    with pytest.raises(ConfigError, match=r"README.md was added or changed"):
+        exported(tmp_path / "out", "grey")
+    (tmp_path / "out" / "manifest.json").write_text("[" * 10_000)
+    with pytest.raises(ConfigError, match="something else"):
+        exported(tmp_path / "out", "grey")
+
+
+@pytest.mark.parametrize(
+    ("kind", "format", "said"),
+    [
+        ("grey", Format.CSV, "images cannot be written as csv: give --format parquet, images, npz or hf"),
+        ("rows", Format.IMAGES, "rows cannot be written as images: give --format parquet, csv, npz or hf"),
+        ("sounds", Format.IMAGES, "sounds cannot be written as images: give --format parquet, sounds, npz or hf"),
+        ("arrays", Format.CSV, "arrays cannot be written as csv: give --format parquet, npz or hf"),
+    ],
+)
+def test_formats_that_make_no_sense_are_refused_with_those_that_do(tmp_path, kind, format, said):
+    with pytest.raises(ConfigError) as told:
+        exported(tmp_path / "out", kind, format)
+    assert str(told.value) == said
+    assert not os.listdir(tmp_path)
+
+
+def test_labels_that_are_named_as_our_columns_keep_their_name(tmp_path):
+    from dataclasses import replace
+
+    about, whole, _ = samples("rows")
+    page = sheet(whole, replace(about, label_name="seed"))
+    assert page.called["label"] == "seed"
+    assert page.called["seed"] == "synthetic_seed"
+    assert page.table["seed"].type == pa.string()
