@@ -81,7 +81,8 @@ class Comparison:
         settings = load_settings(default_preset(origin.source, dataset), [*labels, *overrides])
         if not settings.augmentation.steps:
             settings = settings.with_second_phase()
-        return cls(folder, origin, settings, twin_settings(settings), tuple(range(seeds)))
+        twin = twin_settings(settings).model_copy(update={"model": settings.model})  # both towers, where there are two
+        return cls(folder, origin, settings, twin, tuple(range(seeds)))
 
     @cached_property
     def experiment(self) -> Experiment:

@@ -1,11 +1,11 @@
 """Runs on labels alone: the judge has all labels, the twin those of the run it stands beside."""
 
 from synthsieve.config import NetworkKind, Objective, load_settings
-from synthsieve.experiments.supervised import JUDGE_STEPS, judge_settings, twin_settings
+from synthsieve.experiments.supervised import JUDGE_STEPS, judge_settings, label_tower_alone, twin_settings
 from tests.experiments.conftest import TINY
 
 
-def test_the_twin_differs_in_what_it_learns_from_alone():
+def test_the_twin_differs_in_what_it_learns_from_and_has_the_label_tower_alone():
     settings = load_settings("digits-minutes", TINY)
     twin = twin_settings(settings)
     assert twin.learning.objective is Objective.SUPERVISED
@@ -13,6 +13,7 @@ def test_the_twin_differs_in_what_it_learns_from_alone():
     own = {"objective", "evaluate_every"}
     assert twin.learning.model_dump(exclude=own) == settings.learning.model_dump(exclude=own)
     assert (twin.seed, twin.data) == (settings.seed, settings.data)
+    assert twin.model == label_tower_alone(settings.model) != settings.model
     assert twin == twin.first_phase()
     often = load_settings("digits-minutes", [*TINY, "learning.evaluate_every=2"])
     assert twin_settings(often).learning.evaluate_every == 1

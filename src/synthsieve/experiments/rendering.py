@@ -103,8 +103,8 @@ def baselines(report: dict[str, Any]) -> list[str]:
     if report["validation_examples"]:
         decided = "weights and grids are decided on the validation rows that decide ours"
     lines = [
-        f"Baselines: {Arm.SUPERVISED} is the same network on the {report['labeled']:,} labels alone, for as many "
-        f"steps as a first phase has; the others are scikit-learn's, with small grids. {decided.capitalize()}. "
+        f"Baselines: {Arm.SUPERVISED} is our classifying network on the {report['labeled']:,} labels alone, for as "
+        f"many steps as a first phase has; the others are scikit-learn's, with small grids. {decided.capitalize()}. "
         "None of them is ever kept as the model.",
         "",
     ]

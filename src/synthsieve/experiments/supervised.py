@@ -9,10 +9,14 @@ JUDGE_STEPS = 2500
 
 
 def twin_settings(settings: Settings) -> Settings:
-    """The same labels, network and steps, and nothing else: no unlabelled rows, no generator, no second phase."""
+    """The same labels, network and steps, and nothing else: no unlabelled rows, no generator, no second phase.
+
+    Of two towers it has the one that labels train: the other learns the labelled rows by heart (docs/decisions/0802).
+    """
     often = max(1, settings.learning.evaluate_every // TWIN_LOOKS)
     learning = settings.learning.model_copy(update={"objective": Objective.SUPERVISED, "evaluate_every": often})
-    return settings.first_phase().model_copy(update={"learning": learning})
+    model = label_tower_alone(settings.model)
+    return settings.first_phase().model_copy(update={"model": model, "learning": learning})
 
 
 def judge_settings(settings: Settings) -> Settings:
