@@ -219,11 +219,17 @@ class _Drawing:
         return top - 6 - sum(LINE * len(each.lines) for each in told)
 
     def _words(self, layer: Words, frame: Frame) -> None:
+        """Words over the marks; where two would meet, the later gives way upwards or downwards."""
+        taken: list[tuple[float, float, float]] = []
         for x, y, word in zip(layer.x, layer.y, layer.words, strict=True):
             shown = shortened(word, TEXT, WIDTH / 3)
             half = width(shown, TEXT) / 2
             middle = min(max(frame.x.at(x), EDGE + half), WIDTH - EDGE - half)
-            self.say(shown, middle, frame.y.at(y) + 5, "mid over", word)
+            rows = [frame.y.at(y) + shift for shift in (0, -16, 16, -32, 32)]
+            free = (row for row in rows if all(abs(row - v) >= 15 or abs(middle - u) >= half + h for u, v, h in taken))
+            row = next(free, rows[0])
+            taken.append((middle, row, half))
+            self.say(shown, middle, row + 5, "mid over", word)
 
     def _grid(self, x: float, y: float, to_x: float, to_y: float) -> None:
         self.parts.append(f'<path class="grid" d="M{short(x)} {short(y)}L{short(to_x)} {short(to_y)}"/>')

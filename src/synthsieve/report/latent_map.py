@@ -13,6 +13,7 @@ import numpy as np
 from synthsieve.charts.chart import SERIES, Axis, Chart, Layer, Points, Shape, Tone, Words, numbers
 from synthsieve.errors import NothingToDraw
 from synthsieve.randomness import numpy_stream
+from synthsieve.report.pool_charts import named
 from synthsieve.review.fate import Fate
 from synthsieve.review.pool_view import PoolView
 
@@ -71,7 +72,8 @@ def latent_map(view: PoolView, fate: Fate) -> Chart:
         layers=(*layers, *words),
         note=(
             "t-SNE of the encoder's means: who is near whom; distances between clusters mean nothing. "
-            "A class has its colour and shape; small ones are drawn, large ones selected, by weight."
+            + ("A class has its colour and shape; " if words else "There are too many classes to name; ")
+            + "small marks are drawn samples, large ones selected, by weight."
         ),
         square=True,
     )
@@ -122,17 +124,15 @@ def _points(name: str, places: np.ndarray, tone: Tone, shape: Shape, size: float
 
 
 def _picks(view: PoolView, fate: Fate, rows: np.ndarray, places: np.ndarray, label: int, heaviest: float) -> Points:
-    weight = fate.weight[rows]
+    weight, entropy, name = fate.weight[rows], view.pool.entropy[rows], named(view.classes[label])
+    told = zip(rows.tolist(), weight.tolist(), entropy.tolist(), strict=True)
     return Points(
         "",
         numbers(places[:, 0]),
         numbers(places[:, 1]),
         *_look(label),
         sizes=numbers(2.5 + 4.5 * np.sqrt(weight / heaviest)),
-        notes=tuple(
-            f"sample {row}, {view.classes[label]}: stands for {each:.3g}, entropy {view.pool.entropy[row]:.2g} nats"
-            for row, each in zip(rows.tolist(), weight.tolist(), strict=True)
-        ),
+        notes=tuple(f"sample {row}, {name}: stands for {w:.3g}, entropy {h:.2g} nats" for row, w, h in told),
         rows=tuple(rows.tolist()),
     )
 
@@ -143,4 +143,6 @@ def _names(view: PoolView, places: np.ndarray, y: np.ndarray) -> tuple[Layer, ..
     if not 0 < len(present) <= NAMED:
         return ()
     middles = np.stack([np.median(places[y == label], axis=0) for label in present])
-    return (Words(numbers(middles[:, 0]), numbers(middles[:, 1]), tuple(view.classes[label] for label in present)),)
+    return (
+        Words(numbers(middles[:, 0]), numbers(middles[:, 1]), tuple(named(view.classes[label]) for label in present)),
+    )

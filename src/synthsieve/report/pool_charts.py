@@ -101,7 +101,7 @@ def class_yield(view: PoolView, fate: Fate) -> Chart:
         )
     places = np.arange(len(shown))
     layers = tuple(
-        _lying(name, places, counted[shown], places_from, half, tone, fill, [view.classes[i] for i in shown])
+        _lying(name, places, counted[shown], places_from, half, tone, fill, [named(view.classes[i]) for i in shown])
         for name, counted, places_from, half, tone, fill in (
             ("drawn", drawn, np.zeros(len(shown)), 0.4, Tone.QUIET, Fill.LIGHT),
             ("kept by the filter", kept, np.zeros(len(shown)), 0.3, Tone.BLUE, Fill.LIGHT),
@@ -113,12 +113,17 @@ def class_yield(view: PoolView, fate: Fate) -> Chart:
         description=f"Of {drawn.sum():,} samples drawn, {kept.sum():,} were kept and {selected.sum():,} selected.",
         x=Axis("samples", low=0.0),
         y=Axis(
-            categories=tuple(view.classes[i] for i in shown),
+            categories=tuple(named(view.classes[i]) for i in shown),
             beside=tuple("" if share is None else f"{100 * share:.0f} %" for share in pure),
         ),
         layers=layers,
         note=note,
     )
+
+
+def named(label: str) -> str:
+    """What to call a class in a figure; a name may be empty."""
+    return label if label.strip() else "(no name)"
 
 
 def weights(fate: Fate) -> Chart:
