@@ -68,8 +68,9 @@
     const output = form.querySelector("output");
     const entropy = (sample) => Math.max(Number(sample.dataset.entropy), 1e-300);
     const found = samples.map(entropy);
-    const low = Math.log(Math.min(...found) / 1.5);
-    const high = Math.log(Math.max(...found) * 1.5);
+    const [lowest, highest] = [Math.log(Math.min(...found)), Math.log(Math.max(...found))];
+    const rim = 0.03 * (highest - lowest) + 0.001;
+    const [low, high] = [lowest - rim, highest + rim];
     const ceiling = () => Math.exp(low + (slider.value / 1000) * (high - low));
     const written = (number) => (number < 1e-4 ? number.toExponential(1) : String(Number(number.toPrecision(3))));
     const draw = () => {
