@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from synthsieve.review.pool_view import PoolView
+from synthsieve.review.taken_home import items_of
 
 LONGEST_TEXT = 2000
 LONGEST_CELL = 80
@@ -26,12 +27,15 @@ class Lines:
 
 
 def synthetic_lines(view: PoolView, rows: np.ndarray, x: np.ndarray) -> Lines:
-    """Samples of the pool, decoded to x. An embedding is shown by the real row nearest to it: nobody can read one."""
+    """Samples of the pool, decoded to x (n, *shape), as an export tells them.
+
+    An embedding is shown by the real row nearest to it: nobody can read one.
+    """
     if view.run.origin.features is not None:
         near = lines_of(view, view.real_items(view.scores.nearest_row[rows]))
         names = tuple(f"nearest {name}" for name in near.names) or ("nearest real example",)
         return Lines(names, near.cells)
-    return lines_of(view, view.run.encoding.items(x))
+    return lines_of(view, items_of(view, rows, x))
 
 
 def lines_of(view: PoolView, items: Any) -> Lines:

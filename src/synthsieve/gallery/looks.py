@@ -36,7 +36,7 @@ class Looks:
     """Samples of one pool, and the real examples beside them, made ready for the page."""
 
     def __init__(self, view: PoolView) -> None:
-        self._view, self._at_work = view, Lock()
+        self._view, self._decoding, self._replaying = view, Lock(), Lock()
         self._samples: Recent[np.ndarray] = Recent(SAMPLE_BYTES)
         self._chains: Recent[tuple[np.ndarray, np.ndarray]] = Recent(CHAIN_BYTES)
 
@@ -91,7 +91,8 @@ class Looks:
         """The same to be read; an embedding on its way is nothing that can be."""
         if self._view.run.origin.features is not None:
             raise InputError("expected examples that can be read, but these are embeddings: their chains are not shown")
-        return lines_of(self._view, self._view.run.encoding.items(self._chain(row)[1]))
+        x = self._chain(row)[1]
+        return synthetic_lines(self._view, np.full(len(x), row), x)
 
     def chain_steps(self, row: int) -> list[int]:
         """After how many steps the chain is shown."""
@@ -102,18 +103,18 @@ class Looks:
         found = {int(row): self._samples.get(int(row)) for row in rows}
         missing = np.array([row for row, x in found.items() if x is None], dtype=np.int64)
         if len(missing):
-            with self._at_work:
+            with self._decoding:
                 decoded = self._view.decode(missing)
             for row, x in zip(missing.tolist(), decoded, strict=True):
                 found[row] = self._samples.put(row, x.copy(), x.nbytes + 200)
         return np.stack([x for row in rows if (x := found[int(row)]) is not None])
 
     def _chain(self, row: int) -> tuple[np.ndarray, np.ndarray]:
-        known = self._chains.get(row)
-        if known is None:
-            with self._at_work:
-                known = self._view.chain(row)
-            self._chains.put(row, known, known[1].nbytes + 200)
+        with self._replaying:  # pictures and steps are asked for at once: the second finds what the first made
+            known = self._chains.get(row)
+            if known is None:
+                steps, x = self._view.chain(row)
+                known = self._chains.put(row, (steps, x), x.nbytes + 200)
         return known
 
     def _pixels(self, x: np.ndarray) -> np.ndarray:

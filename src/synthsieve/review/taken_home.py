@@ -80,7 +80,7 @@ def export_view(
     check_place(to)
     if not len(fate.selected):
         raise SelectionError("no sample is selected, so that there is none to export: raise the ceiling or the budget")
-    first = _items(view, fate.selected[:1], view.decode(fate.selected[:1]))
+    first = items_of(view, fate.selected[:1], view.decode(fate.selected[:1]))
     about = About(
         form_of(first), view.classes, view.run.origin.label or "label", total=len(view), selected=len(fate.selected)
     )
@@ -97,7 +97,7 @@ def export_view(
 def possible_formats(view: PoolView) -> tuple[Format, ...]:
     """The formats that a pool's samples can be written in; the first two are usual."""
     row = np.zeros(1, dtype=np.int64)
-    return POSSIBLE[form_of(_items(view, row, view.decode(row)))]
+    return POSSIBLE[form_of(items_of(view, row, view.decode(row)))]
 
 
 def blocks(view: PoolView, fate: Fate, rows: np.ndarray) -> Iterator[Block]:
@@ -124,10 +124,10 @@ def blocks(view: PoolView, fate: Fate, rows: np.ndarray) -> Iterator[Block]:
             "source": pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(mine), dtype=np.int8)), source),
             "seed": pool.chain_seed[mine],
         }
-        yield Block(mine, x, _items(view, mine, x), pool.y[mine], selected, columns, pool.z[mine])
+        yield Block(mine, x, items_of(view, mine, x), pool.y[mine], selected, columns, pool.z[mine])
 
 
-def _items(view: PoolView, rows: np.ndarray, x: np.ndarray) -> Any:
+def items_of(view: PoolView, rows: np.ndarray, x: np.ndarray) -> Any:
     """x (n, *shape) of those rows of the pool, as it is written.
 
     Vectors become the rows of a table; embeddings too, beside the real rows that are nearest to them. Ids of a table

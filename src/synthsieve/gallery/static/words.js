@@ -1,7 +1,7 @@
 // Numbers and elements in words. Text goes in by textContent alone: what a sample says is never markup.
 
 export const count = (value) => value.toLocaleString("en");
-export const percent = (value, digits = 1) => (value === null || value === undefined ? "–" : `${(100 * value).toFixed(digits)} %`);
+export const percent = (value, digits = 1) => (value === null || value === undefined ? "–" : `${(100 * value).toFixed(digits)}\u00a0%`);
 
 export function number(value, digits = 3) {
   if (value === null || value === undefined) return "–";
