@@ -45,11 +45,12 @@ def contents(folder):
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-@pytest.fixture(params=KINDS)
-def written(request, tmp_path):
+@pytest.fixture(scope="module", params=KINDS)
+def written(request, tmp_path_factory):
     """An export of a kind in every format it has: kind, folder, what samples share, all of them."""
-    about, whole, _ = exported(tmp_path / "out", request.param, *all_formats(request.param))
-    return request.param, tmp_path / "out", about, whole
+    folder = tmp_path_factory.mktemp("export") / "out"
+    about, whole, _ = exported(folder, request.param, *all_formats(request.param))
+    return request.param, folder, about, whole
 
 
 def test_parquet_holds_every_sample_as_it_was(written):
@@ -257,7 +258,7 @@ def test_an_earlier_export_is_replaced_only_by_a_whole_one(tmp_path, monkeypatch
 
     with monkeypatch.context() as patch:
         patch.setattr(data_set, "write_card", fail)
-        with pytest.raises(OSError, match="No space"):
+        with pytest.raises(ConfigError, match=r"cannot write to .*out \(No space left on device\): make room"):
             exported(tmp_path / "out", "grey", seed=1)
     assert contents(tmp_path / "out") == before
     assert os.listdir(tmp_path) == ["out"]
@@ -275,6 +276,8 @@ def test_what_is_no_export_or_was_changed_is_never_replaced(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match="is a file"):
         exported(tmp_path / "file", "grey")
+    with pytest.raises(ConfigError, match="cannot write to .*file/out"):
+        exported(tmp_path / "file" / "out", "grey")
     exported(tmp_path / "out", "grey")  # an empty folder is filled
     (tmp_path / "out" / ".DS_Store").write_text("")
     exported(tmp_path / "out", "grey")

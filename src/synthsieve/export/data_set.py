@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from synthsieve.errors import ConfigError
 from synthsieve.export.block import About, Block
 from synthsieve.export.card import Described, write_card
 from synthsieve.export.class_folders import class_folders
@@ -67,30 +68,47 @@ def write_export(
     `facts` are the manifest but for what is known only of the written files; the card tells them, and `words`.
     """
     check_place(to)
-    progress = progress or Silent()
+    try:
+        with folder_written_atomically(to) as folder:
+            manifest = _fill(folder, blocks, plan, facts, words, progress or Silent())
+    except OSError as error:
+        raise ConfigError(
+            f"cannot write to {to} ({error.strerror or error}): make room, check its rights, or give another folder "
+            "with --to"
+        ) from error
+    return manifest
+
+
+def _fill(
+    folder: Path,
+    blocks: Iterable[Block],
+    plan: Plan,
+    facts: Mapping[str, Any],
+    words: Mapping[str, Any],
+    progress: Progress,
+) -> dict[str, Any]:
+    """Write everything into an empty folder."""
     described, done = None, 0
     total = max(plan.rows(format) for format in plan.formats)
-    with folder_written_atomically(to) as folder:
-        with ExitStack() as stack:
-            sinks = {format: stack.enter_context(_sink(folder, format, plan)) for format in plan.formats}
-            for block in blocks:
-                described = described or _described(block, plan)
-                _hand_round(block, sinks, plan.which)
-                done += len(block)
-                progress.update(done, total, "writing")
-        assert described is not None
-        rows = {NAMES[format]: plan.rows(format) for format in plan.formats}
-        manifest = {
-            "format": FORMAT,
-            **facts,
-            "formats": list(plan.formats),
-            "which": plan.which,
-            "rows": rows,
-            "columns": described.columns,
-        }
-        write_card(folder / "README.md", manifest, words, described)
-        manifest["files"] = _files(folder)
-        write_text(folder / MANIFEST, _as_json(manifest))
+    with ExitStack() as stack:
+        sinks = {format: stack.enter_context(_sink(folder, format, plan)) for format in plan.formats}
+        for block in blocks:
+            described = described or _described(block, plan)
+            _hand_round(block, sinks, plan.which)
+            done += len(block)
+            progress.update(done, total, "writing")
+    assert described is not None
+    manifest = {
+        "format": FORMAT,
+        **facts,
+        "formats": list(plan.formats),
+        "which": plan.which,
+        "rows": {NAMES[format]: plan.rows(format) for format in plan.formats},
+        "columns": described.columns,
+    }
+    write_card(folder / "README.md", manifest, words, described)
+    manifest["files"] = _files(folder)
+    write_text(folder / MANIFEST, _as_json(manifest))
     return manifest
 
 

@@ -1,0 +1,115 @@
+"""`export` end to end: what it writes, what it says, what it refuses."""
+
+import json
+import os
+import re
+import resource
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import csv, parquet
+from tests.finished import finished_run
+from tests.modalities import text
+from tests.stories.test_command_line import quick, synthsieve
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory):
+    return finished_run("digits", tmp_path_factory.mktemp("finished"))
+
+
+def test_export_writes_beside_the_run_and_tells_what(out):
+    told = json.loads(synthsieve("export", out, "--json", "--quiet").stdout)
+    assert told["export"] == str(out / "export")
+    assert told["formats"] == ["parquet", "images"]
+    assert set(os.listdir(out / "export")) == {"README.md", "manifest.json", "data.parquet", "images"}
+    assert told["files"]["data.parquet"] == {"bytes": (out / "export" / "data.parquet").stat().st_size, "samples": 60}
+    assert told["counts"]["selected"] == told["files"]["images"]["samples"]
+    words = synthsieve("export", out, "--quiet").stdout
+    assert re.search(r"\d+ of 60 samples of .* are selected\n", words)
+    assert "Against real only, on 359 test examples" in words
+
+
+def test_the_card_says_how_to_get_the_same_again(out, tmp_path):
+    words = ["--arm", "entropy, L=60", "--keep-fraction", "0.2", "--budget", "0.5", "--format", "npz", "--all"]
+    synthsieve("export", out, "--to", tmp_path / "one", *words)
+    card = (tmp_path / "one" / "README.md").read_text()
+    command = re.search(r"```sh\nsynthsieve (.*)\n```", card)[1]
+    import shlex
+
+    again = [str(out) if word == "OUT" else word for word in shlex.split(command)]
+    synthsieve(*again, "--to", tmp_path / "two")
+    for name in ("README.md", "manifest.json", "arrays.npz"):
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--format", "csv"], "images cannot be written as csv: give --format parquet, images, npz or hf"),
+        (["--arm", "craig"], "expected an arm with a pool"),
+        (["--seed", "7"], "expected a seed of the run (0), got 7"),
+        (["--entropy-ceiling", "1", "--keep-fraction", "0.5"], "got both"),
+        (["--entropy-ceiling", "1e-300"], "no sample under"),
+        (["--budget", "2"], "expected a budget above 0, at most 1, got 2"),
+        (["--to", "{out}/seed-0"], "holds something else than an export"),
+        (["--to", "{out}/table.json"], "is a file"),
+    ],
+)
+def test_what_cannot_be_done_is_one_sentence(out, words, said):
+    before = sorted(out.iterdir())
+    done = synthsieve("export", out, *(word.format(out=out) for word in words), code=2)
+    assert said in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert sorted(out.iterdir()) == before
+
+
+def test_a_folder_that_is_no_run_is_refused(tmp_path):
+    assert "holds no run" in synthsieve("export", tmp_path, code=2).stderr
+    assert "Invalid value for '--format'" in synthsieve("export", tmp_path, "--format", "xlsx", code=2).stderr
+
+
+@pytest.mark.parametrize("format", ["parquet", "npz", "images"])
+def test_a_full_disk_is_one_sentence_and_leaves_nothing(out, tmp_path, format):
+    child = os.fork()
+    if not child:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (800, 800))  # no file may grow beyond it
+        done = synthsieve("export", out, "--to", tmp_path / "home", "--format", format, code=2)
+        os._exit(len(done.stderr.splitlines()) if "File too large): make room" in done.stderr else 9)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
+    assert not os.listdir(tmp_path)
+
+
+def test_embeddings_are_taken_home_with_the_rows_they_are_nearest_to(tmp_path):
+    sentences, y = text.sentences(60)
+    features = np.random.default_rng(0).normal(4 * y[:, None], 1, (60, 6)).astype(np.float32)
+    csv.write_csv(pa.table({"text": sentences, "mood": np.array(["bad", "good"])[y]}), tmp_path / "data.csv")
+    np.save(tmp_path / "features.npy", features)
+    source = [tmp_path / "data.csv", "--label", "mood", "--text", "text", "--features", tmp_path / "features.npy"]
+    small = quick("augmentation.pool_size=40", "augmentation.steps=2", "sampling.num_steps=3", "data.labels=20")
+    synthsieve("fit", *source, "-o", tmp_path / "run", "--augment", "--threads", 1, "--quiet", *small)
+    synthsieve(
+        "export",
+        tmp_path / "run",
+        "--to",
+        tmp_path / "home",
+        "--format",
+        "parquet",
+        "--format",
+        "csv",
+        "--format",
+        "npz",
+        "--all",
+    )
+    pool = parquet.read_table(tmp_path / "home" / "data.parquet")
+    x = np.load(tmp_path / "home" / "arrays.npz")["x"]
+    assert np.array_equal(np.stack(pool["embedding"].to_numpy()), x)
+    for row in (0, 17):
+        nearest = pool["nearest_row"][row].as_py()
+        assert pool["nearest_text"][row].as_py() == sentences[nearest]
+        apart = np.linalg.norm(features - x[row], axis=1)
+        assert pool["distance"][row].as_py() == pytest.approx(apart[nearest], rel=1e-5)
+    assert set(pool["mood"].to_pylist()) == {"bad", "good"}
+    header = csv.read_csv(tmp_path / "home" / "data.csv").column_names
+    assert header == [name for name in pool.column_names if name != "embedding"]
