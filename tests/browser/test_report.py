@@ -57,7 +57,7 @@ def test_the_ceiling_dims_by_keyboard(address, page):
     total = page.locator(".sample").count()
     assert 0 < dimmed.count() < total
     limits = page.evaluate(
-        "[...document.querySelectorAll('.sample')].map((s) => [Number(s.dataset.entropy), s.classList.contains('above')])"
+        "Array.from(document.querySelectorAll('.sample'), (s) => [+s.dataset.entropy, s.classList.contains('above')])"
     )
     assert max(h for h, above in limits if not above) < min(h for h, above in limits if above)
     assert page.locator("output").inner_text().startswith(f"{total - dimmed.count()} of the {total} shown lie below")

@@ -89,7 +89,19 @@ def test_rows_say_what_the_proof_says():
 
 def test_the_heading_counts_the_arms_with_additions_alone():
     assert on_test_in_one_line(table()) == "On test, no arm with additions can be told from real data alone"
-    assert on_test_in_one_line(table(craig="helps", entropy="hurts")).startswith("On test, 1 of 2 help and 1 of 2 hurt")
+    both = on_test_in_one_line(table(craig="helps", entropy="hurts"))
+    assert both == "On test, 1 of 2 arms with additions helps, and 1 hurts"
+    assert on_test_in_one_line(table(craig="helps", entropy="helps")) == "On test, 2 of 2 arms with additions help"
+    hurt = on_test_in_one_line(table(craig="hurts"))
+    assert hurt == "On test, no arm with additions helps, and 1 of 2 hurts"
+
+
+def test_pseudo_labels_are_no_synthetic_samples():
+    made = table(CRAIG, craig="helps")
+    made["arms"][CRAIG]["arm"] = "pseudo-labels"
+    answer = answer_of(made)
+    assert answer.word == "No"
+    assert "Pseudo-labels of real examples are: +2.00 points on test" in answer.sentence
 
 
 def test_what_to_do_next_follows_from_what_was_seen():

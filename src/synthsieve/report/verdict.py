@@ -53,6 +53,8 @@ def answer_of(table: dict[str, Any]) -> Answer:
     kept = baseline if choice is None else choice["arm"]
     if choice is None:
         word, sentence = "Cannot tell", "there are no validation rows to choose on, so real data alone are kept."
+    elif table["arms"].get(kept, {}).get("arm") == Arm.PSEUDO:
+        word, sentence = "No", _of_pseudo_labels(proof["comparisons"][kept])
     elif kept == baseline:
         word, sentence = "No", "real data alone are kept; nothing added was clearly better on validation."
     else:
@@ -70,9 +72,7 @@ def answer_of_fit(scores: Scores | None, *, drew: bool) -> Answer:
         "Not asked",
         "this is a single fit, and only a comparison can tell whether synthetic data help.",
         tuple(reasons),
-        (
-            "Give the same source to synthsieve run: it learns every arm, chooses on validation and proves on test.",
-        ),
+        ("Give the same source to synthsieve run: it learns every arm, chooses on validation and proves on test.",),
         None,
     )
 
@@ -91,6 +91,14 @@ def _of_the_chosen(kept: str, shown: dict[str, Any]) -> tuple[str, str]:
     )
 
 
+def _of_pseudo_labels(shown: dict[str, Any]) -> str:
+    """They add no synthetic samples, so that nothing is said of those by what they do."""
+    return (
+        f"no synthetic samples are kept. Pseudo-labels of real examples are: {points(shown['difference'])} points on "
+        f"test ({span(*shown['interval_95'])}), {shown['verdict']}."
+    )
+
+
 def on_test_in_one_line(table: dict[str, Any]) -> str:
     """The heading over all arms."""
     counts = _verdicts(table)
@@ -99,8 +107,14 @@ def on_test_in_one_line(table: dict[str, Any]) -> str:
         return "No arm with additions was learned"
     if not helping and not hurting:
         return "On test, no arm with additions can be told from real data alone"
-    told = [f"{number} of {total} {verb}" for number, verb in ((helping, "help"), (hurting, "hurt")) if number]
-    return f"On test, {listed(told)}; {'each interval stands alone' if total > 1 else 'one was compared'}"
+    if not helping:
+        return f"On test, no arm with additions helps, and {hurting} of {total} {_verb('hurt', hurting)}"
+    told = f"On test, {helping} of {total} arms with additions {_verb('help', helping)}"
+    return f"{told}, and {hurting} {_verb('hurt', hurting)}" if hurting else told
+
+
+def _verb(word: str, number: int) -> str:
+    return f"{word}s" if number == 1 else word
 
 
 def _verdicts(table: dict[str, Any]) -> Counter[str]:
@@ -122,7 +136,7 @@ def _on_test(table: dict[str, Any]) -> list[str]:
     if counts[Verdict.CANNOT_TELL] == total:
         return [f"On test none of {counted(total, 'arm')} with additions can be told from real data alone."]
     told = [
-        f"{counts[verdict]} {'help' if verdict is Verdict.HELPS else 'hurt'}{'s' if counts[verdict] == 1 else ''}"
+        f"{counts[verdict]} {_verb('help' if verdict is Verdict.HELPS else 'hurt', counts[verdict])}"
         for verdict in (Verdict.HELPS, Verdict.HURTS)
         if counts[verdict]
     ]
