@@ -32,6 +32,7 @@ from synthsieve.charts.chart import (
 )
 from synthsieve.charts.palette import LIGHT
 from synthsieve.charts.scale import Ruled, ruled, written
+from synthsieve.charts.words import readable
 
 WIDTH, HEIGHT, ROW = 6.4, 3.6, 0.26  # inches: of a figure, and of a category
 MARKERS = {
@@ -175,5 +176,5 @@ def _labels(axis: Axis, ruled: Ruled) -> list[str]:
 
 def _plain(text: str, width: int = 60) -> str:
     """Words as they are: no formula between dollar signs, no name that a legend would leave out; wrapped."""
-    wrapped = "\n".join(textwrap.wrap(" ".join(text.split()), width)[:4])
+    wrapped = "\n".join(textwrap.wrap(" ".join(readable(text).split()), width)[:4])
     return ("\u200b" if wrapped.startswith("_") else "") + wrapped.replace("$", r"\$")

@@ -28,6 +28,7 @@ from synthsieve.charts.chart import (
 )
 from synthsieve.charts.palette import LIGHT
 from synthsieve.charts.scale import Ruled, ruled, written
+from synthsieve.charts.words import readable
 
 WIDTH, HEIGHT, ROW = 720, 360, 26  # pixels: of a figure, and of a category
 DASHES = {Dash.SOLID: "solid", Dash.DASHED: "dash", Dash.DOTTED: "dot", Dash.DASH_DOT: "dashdot"}
@@ -63,7 +64,7 @@ def figure(chart: Chart) -> go.Figure:
         margin={"t": 110, "b": 100, "r": 80 if any(chart.y.beside) else 20},
         xaxis=_axis(chart.x, x),
         yaxis=_axis(chart.y, y),
-        meta={"description": chart.description},
+        meta={"description": readable(chart.description)},
     )
     for place, word in enumerate(chart.y.beside):
         drawn.add_annotation(
@@ -186,5 +187,5 @@ def _see_through(tone: Tone, share: float) -> str:
 
 def _plain(text: str, width: int) -> str:
     """Words as they are: plotly would read tags, entities and formulas in them; wrapped."""
-    lines = textwrap.wrap(" ".join(text.split()), width)[:4]
+    lines = textwrap.wrap(" ".join(readable(text).split()), width)[:4]
     return "<br>".join(escape(line, quote=False).replace("$", "&#36;").replace("%{", "%&#123;") for line in lines)

@@ -78,6 +78,7 @@ class Axis:
         categories: names instead of numbers, the first at 0.
         headings: categories that carry no marks: titles of the group below them.
         beside: for each category a word at the far end of its row; empty for none.
+        whole: whether the numbers are counts, so that no fraction is written beside the axis.
         plain: whether the numbers are left without ticks, as on a map.
     """
 
@@ -88,6 +89,7 @@ class Axis:
     categories: tuple[str, ...] = ()
     headings: frozenset[int] = frozenset()
     beside: tuple[str, ...] = ()
+    whole: bool = False
     plain: bool = False
 
 

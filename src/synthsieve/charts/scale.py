@@ -59,6 +59,9 @@ def ruled(chart: Chart, direction: int, about: int = 5) -> Ruled:
     if axis.scale is Scale.LOG:
         low, high = (low, high) if high > low else (low / 2, high * 2)
         return Ruled(low, high, tuple(log_ticks(low, high, about)))
+    if axis.whole:
+        low, high = math.floor(low), max(math.ceil(high), math.floor(low) + 1)
+        about = min(about, round(high - low))
     marks = ticks(low, high, about)
     ends = (marks[0] if axis.low is None else low), (marks[-1] if axis.high is None else high)
     slack = 1e-9 * (ends[1] - ends[0])

@@ -7,7 +7,6 @@ phone. Nothing in it runs. Labels come from people's data: every one is escaped.
 from __future__ import annotations
 
 import hashlib
-import re
 from dataclasses import dataclass
 from pathlib import Path
 from xml.sax.saxutils import escape
@@ -16,14 +15,13 @@ from synthsieve.charts.chart import Chart, Rule, Scale, Words
 from synthsieve.charts.scale import Placing, Ruled, ruled, written
 from synthsieve.charts.svg_marks import Frame, in_legend, marks, patterns, short, titled
 from synthsieve.charts.svg_style import TEXT, TITLE, file_style
-from synthsieve.charts.words import shortened, width, wrapped
+from synthsieve.charts.words import readable, shortened, width, wrapped
 from synthsieve.files import write_text
 
 WIDTH = 480
 ROW, HEIGHT, LOWEST = 24, 240, 120  # of a category; of a plot of numbers; of the smallest plot
 LINE = 19  # from one line of words to the next
 EDGE = 8  # nothing is drawn nearer to the rim
-_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def render(chart: Chart, *, standalone: bool = False, with_title: bool = True) -> str:
@@ -51,7 +49,7 @@ def render(chart: Chart, *, standalone: bool = False, with_title: bool = True) -
             "</svg>",
         ]
     )
-    return _NOT_XML.sub("\ufffd", text)
+    return readable(text)
 
 
 def write(path: Path, chart: Chart) -> None:
@@ -138,9 +136,10 @@ class _Drawing:
             longest = max(width(name, TEXT) for name in axis.categories)
             left += min(longest, 0.5 * WIDTH) + 8
         elif not axis.plain:
-            left += max(width(word, TEXT) for word in written(ruled(self.chart, 1).marks, axis.scale)) + 6
+            words = written(ruled(self.chart, 1).marks, axis.scale)
+            left += max((width(word, TEXT) for word in words), default=0.0) + 6
         beside = max((width(word, TEXT) for word in axis.beside), default=0.0)
-        return left, WIDTH - EDGE - (min(beside, 0.3 * WIDTH) + 8 if beside else 10)
+        return left, WIDTH - EDGE - (min(beside, 0.3 * WIDTH) + 12 if beside else 10)
 
     def _height(self) -> float:
         if self.chart.y.categories:
@@ -160,7 +159,7 @@ class _Drawing:
                     self.say(shown, self.left - 8, y + 5, "end", name)
                     self._grid(self.left, y, self.right, y)
             for i, word in enumerate(axis.beside):
-                room = WIDTH - EDGE - self.right - 8
+                room = WIDTH - EDGE - self.right - 12
                 self.say(shortened(word, TEXT, room), WIDTH - EDGE, frame.y.at(i) + 5, "end", word)
             return
         for value, word in zip(ruled.marks, written(ruled.marks, axis.scale), strict=True):

@@ -1,11 +1,18 @@
-"""How wide words are, near enough to lay them out without a font: wrapping and shortening."""
+"""Words for charts: made readable, and wrapped or shortened by about how wide they are, without a font."""
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
 _NARROW = frozenset("iIljtfr.,:;|!'`()[]{}/\\ -·")
 _WIDE = frozenset("mwMWQOGD@%&—…<>+=#")
+_NOT_TEXT = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def readable(text: str) -> str:
+    """The text with a mark in place of each character that no page and no font can show."""
+    return _NOT_TEXT.sub("\ufffd", text)
 
 
 def width(text: str, size: float) -> float:
@@ -27,11 +34,14 @@ def shortened(text: str, size: float, room: float) -> str:
     """The text, or as much of it as fits with three dots behind."""
     text = " ".join(text.split())
     room += 0.01  # of rounding
-    if width(text, size) <= room:
-        return text
-    while text and width(text + "…", size) > room:
-        text = text[:-1]
-    return text.rstrip() + "…"
+    used, fits = 0.0, 0
+    for place, letter in enumerate(text):
+        used += size * _share(letter)
+        if used > room:
+            return text[:fits].rstrip() + "…"
+        if used + width("…", size) <= room:
+            fits = place + 1
+    return text
 
 
 def wrapped(text: str, size: float, room: float, lines: int = 4) -> list[str]:

@@ -71,7 +71,7 @@ def accuracy(run: Run, arm: str | None = None) -> Chart:
     shown = [name for name in dict.fromkeys((BASELINE.name, run.chosen, arm or _pool_name(run))) if name in arms]
     others = [name for name in arms if name not in shown]
     layers: list[Layer] = [
-        _line("" if i else f"{len(others)} other arms", arms[name], Tone.QUIET) for i, name in enumerate(others)
+        _line("" if i else _others(len(others)), arms[name], Tone.QUIET) for i, name in enumerate(others)
     ]
     if first:
         layers.append(_line("first phase" if arms else "validation accuracy", first, Tone.INK))
@@ -130,6 +130,10 @@ def _second_phase(run: Run, arm: str | None) -> tuple[Layer, ...]:
     """A line where the second phase begins; none where there is none."""
     settings = _folder(run, arm).settings
     return (Rule(settings.learning.steps, "second phase"),) if settings.augmentation.steps else ()
+
+
+def _others(count: int) -> str:
+    return "another arm" if count == 1 else f"{count} other arms"
 
 
 def _of(name: str) -> str:

@@ -48,7 +48,7 @@ def entropy_histogram(pool: SyntheticPool, fate: Fate) -> Chart:
         title=f"Entropy of {len(entropy):,} synthetic samples, and what became of them",
         description=_in_words(entropy, fate),
         x=Axis("entropy of the classifier's answer, nats", Scale.LOG, low=float(edges[0]), high=float(edges[-1])),
-        y=Axis("samples", low=0.0),
+        y=Axis("samples", low=0.0, whole=True),
         layers=tuple(layers),
         note=note,
     )
@@ -57,7 +57,7 @@ def entropy_histogram(pool: SyntheticPool, fate: Fate) -> Chart:
 def entropy_edges(entropy: np.ndarray, ceiling: float) -> np.ndarray:
     """Edges of the bins, evenly spaced on a log axis, one of them at the ceiling: float64, ascending."""
     low = max(LOWEST, float(entropy[entropy > 0].min(initial=1.0)) * 0.999)
-    high = max(float(entropy.max()) * 1.001, 10 * low)
+    high = max(float(entropy.max()) * 1.001, 2 * low)
     if not math.isfinite(ceiling) or not low < ceiling < high:
         return np.geomspace(low, high, BINS + 1)
     step = math.log(high / low) / BINS
@@ -111,7 +111,7 @@ def class_yield(view: PoolView, fate: Fate) -> Chart:
     return Chart(
         title="What each class yields: drawn, kept, selected",
         description=f"Of {drawn.sum():,} samples drawn, {kept.sum():,} were kept and {selected.sum():,} selected.",
-        x=Axis("samples", low=0.0),
+        x=Axis("samples", low=0.0, whole=True),
         y=Axis(
             categories=tuple(named(view.classes[i]) for i in shown),
             beside=tuple("" if share is None else f"{100 * share:.0f} %" for share in pure),
@@ -139,7 +139,7 @@ def weights(fate: Fate) -> Chart:
         title=f"How many samples each of the {len(weight):,} selected stands for",
         description=f"Weights of the coreset: {weight.min():.3g} to {weight.max():.3g}, {mean:.3g} on average.",
         x=Axis("weight: samples that a selected one stands for", low=float(edges[0]), high=float(edges[-1])),
-        y=Axis("selected samples", low=0.0),
+        y=Axis("selected samples", low=0.0, whole=True),
         layers=(
             _stack("selected", edges, count, np.zeros(len(count)), Tone.BLUE, Fill.FULL),
             Rule(mean, f"mean {mean:.3g}"),
