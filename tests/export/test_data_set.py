@@ -20,6 +20,7 @@ from synthsieve.errors import ConfigError
 from synthsieve.export import data_set, parquet_file
 from synthsieve.export.formats import POSSIBLE, Form, Format, Which
 from synthsieve.export.sheet import sheet
+from tests.export import made_up
 from tests.export.made_up import CLASSES, KINDS, exported, samples
 from tests.hub import datasets, loaded, undecoded
 
@@ -174,6 +175,15 @@ def test_class_folders_are_read_by_both_conventions(tmp_path, kind):
         assert row["weight"] == whole.columns["weight"][id]
 
 
+def test_a_class_may_be_called_train_or_test(tmp_path, monkeypatch):
+    monkeypatch.setattr(made_up, "CLASSES", ("train", "test", "bus"))
+    exported(tmp_path / "out", "grey", Format.IMAGES, Format.HF)
+    monkeypatch.chdir(tmp_path / "out")
+    read = loaded("imagefolder", data_files="images/**")
+    assert sorted(set(read["label"])) == ["bus", "test", "train"]
+    assert len(read) == len(loaded(tmp_path / "out")) == 6
+
+
 @pytest.mark.parametrize("kind", ["sentences", "rows"])
 def test_csv_is_read_by_pandas_and_by_python(tmp_path, kind):
     _, whole, _ = exported(tmp_path / "out", kind, Format.CSV)
@@ -276,7 +286,7 @@ def test_what_is_no_export_or_was_changed_is_never_replaced(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match="is a file"):
         exported(tmp_path / "file", "grey")
-    with pytest.raises(ConfigError, match="cannot write to .*file/out"):
+    with pytest.raises(ConfigError, match=r"cannot write to .*file/out"):
         exported(tmp_path / "file" / "out", "grey")
     exported(tmp_path / "out", "grey")  # an empty folder is filled
     (tmp_path / "out" / ".DS_Store").write_text("")

@@ -65,7 +65,7 @@ def export(
     )
     done = export_view(
         view,
-        view.sieved(settings),
+        view.sieved(settings, progress=for_stream("sieve", quiet=quiet)),
         to=to or out / "export",
         formats=format,
         which=Which.USUAL if all_ is None else Which.ALL if all_ else Which.SELECTED,

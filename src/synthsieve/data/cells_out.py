@@ -17,7 +17,7 @@ def cells_out(values: np.ndarray, column: Column) -> Any:
     kind = arrow_type(column.arrow)
     missing = np.isnan(values)
     if not column.is_learned:
-        return _ids(len(values), column, kind)
+        return ids_out(np.arange(len(values)), column)
     if column.categories:
         return _words(values, missing, column, kind)
     if column.type is ColumnType.BOOLEAN:
@@ -38,15 +38,16 @@ def whole_numbers(values: np.ndarray, dtype: Any) -> np.ndarray:
     return clipped
 
 
-def _ids(n: int, column: Column, kind: Any) -> Any:
-    """Whole ids count on after the largest that came; all else is null, ids that their type has no room for too."""
+def ids_out(rows: np.ndarray, column: Column) -> Any:
+    """Whole ids count on by row after the largest that came; all else is null, as are ids beyond what the type holds."""
     import pyarrow as pa
 
+    kind = arrow_type(column.arrow)
     if column.type is not ColumnType.ID or column.high is None:
-        return pa.nulls(n, kind)
+        return pa.nulls(len(rows), kind)
     first, greatest = int(column.high) + 1, int(np.iinfo(kind.to_pandas_dtype()).max)
-    room = max(0, min(n, greatest - first + 1))
-    return pa.array([*range(first, first + room), *[None] * (n - room)], kind)
+    ids = (first + row for row in rows.tolist())
+    return pa.array([id if id <= greatest else None for id in ids], kind)
 
 
 def _words(values: np.ndarray, missing: np.ndarray, column: Column, kind: Any) -> Any:

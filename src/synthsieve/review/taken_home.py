@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from synthsieve import drawing
-from synthsieve.data.cells_out import cells_out
+from synthsieve.data.cells_out import ids_out
 from synthsieve.data.schema import ColumnType
 from synthsieve.data.table_encoding import TableEncoding
 from synthsieve.entropy import Reason
@@ -144,6 +144,5 @@ def items_of(view: PoolView, rows: np.ndarray, x: np.ndarray) -> Any:
     if isinstance(encoding, TableEncoding):
         for i, column in enumerate(encoding.schema.columns):
             if column.type is ColumnType.ID:
-                ids = cells_out(np.full(len(view), np.nan), column)
-                items = items.set_column(i, items.schema.field(i), ids.take(pa.array(rows)))
+                items = items.set_column(i, items.schema.field(i), ids_out(rows, column))
     return items
