@@ -28,6 +28,10 @@ def test_a_trace_for_the_start_and_each_step(differentiable: bool) -> None:
     measured = result.diagnostics
     assert measured is not None
     assert measured.log_density.shape == (7,)
+    assert measured.log_density_range.shape == (7, 2)
+    assert (measured.log_density_range[:, 0] <= measured.log_density_range[:, 1]).all()
+    ends = torch.quantile(NORMAL.value(result.z.detach()).double(), torch.tensor([0.05, 0.95], dtype=torch.float64))
+    torch.testing.assert_close(measured.log_density_range[-1], ends)
     assert measured.squared_displacement.shape == (6,)
     assert float(measured.log_density[0]) == pytest.approx(float(NORMAL.value(start).mean()))
     assert measured.final_log_density == pytest.approx(float(NORMAL.value(result.z.detach()).mean()))

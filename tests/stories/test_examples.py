@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.finished import finished_run
+
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
@@ -69,3 +71,14 @@ def test_image(tmp_path):
     assert "of 397 digits never seen" in done.stdout
     assert "synthetic examples kept of 2000 drawn" in done.stdout
     assert (tmp_path / "out" / "kept.png").stat().st_size > 500
+
+
+def test_figures(tmp_path):
+    out = finished_run("digits", tmp_path)
+    command = [sys.executable, EXAMPLES / "figures.py", out, "--out", tmp_path / "figures"]
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=True)
+    assert " figures: arms, accuracy, losses" in done.stdout
+    assert "60 samples by the classifier's entropy" in done.stdout
+    assert (tmp_path / "figures" / "arms.svg").read_text(encoding="utf-8").startswith("<svg")
+    assert (tmp_path / "figures" / "latent_map.png").stat().st_size > 10_000
+    assert (tmp_path / "figures" / "latent_map.html").stat().st_size > 10_000
