@@ -96,6 +96,14 @@ def test_the_heading_counts_the_arms_with_additions_alone():
     assert hurt == "On test, no arm with additions helps, and 1 of 2 hurts"
 
 
+def test_a_handful_of_answers_is_no_yes():
+    made = table(CRAIG, craig="helps")
+    made["proof"]["comparisons"][CRAIG]["differing_answers"] = 4
+    answer = answer_of(made)
+    assert answer.word == "Cannot tell"
+    assert "only 4 answers differ" in answer.sentence
+
+
 def test_pseudo_labels_are_no_synthetic_samples():
     made = table(CRAIG, craig="helps")
     made["arms"][CRAIG]["arm"] = "pseudo-labels"

@@ -61,6 +61,7 @@ class Picture:
     height: int
     pixelated: bool
     sound: str | None = None
+    is_of_sound: bool = False
 
 
 @dataclass(frozen=True)
@@ -174,7 +175,9 @@ def _sounds(items: Waveforms, spectrograms: np.ndarray | None, detail: Detail, *
     low, high = float(spectrograms.min()), float(spectrograms.max())
     levels = (spectrograms[:, 0, ::-1] - low) / max(high - low, 1e-9)
     pictures = [_png(_coloured(image), detail) for image in levels]
-    return [Picture(uri, *SHOWN_SOUND, True, sound) for uri, sound in zip(pictures, uris, strict=True)]
+    return [
+        Picture(uri, *SHOWN_SOUND, True, sound, is_of_sound=True) for uri, sound in zip(pictures, uris, strict=True)
+    ]
 
 
 def _coloured(levels: np.ndarray) -> np.ndarray:

@@ -8,7 +8,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from synthsieve.data.dataset import UNLABELED
-from synthsieve.report.sample_views import DETAILS, Cells, Detail, Shown, differing, real_views, synthetic_views
+from synthsieve.report.sample_views import (
+    DETAILS,
+    Cells,
+    Detail,
+    Picture,
+    Shown,
+    differing,
+    real_views,
+    synthetic_views,
+)
 from synthsieve.report.samples import Pick, Role, picks_of
 from synthsieve.report.wording import cut, figure
 from synthsieve.review.fate import Fate
@@ -68,13 +77,13 @@ class ClassSamples:
 
     @property
     def layout(self) -> str:
-        """How they are laid out: as `rows` of a table, as pictures `heard` beneath, or by what one sample is."""
+        """How they are laid out: as `rows` of a table, as spectrograms `heard` beneath, or by what one sample is."""
         if not self.pairs:
             return "none"
         if all(pair.differs for pair in self.pairs):
             return "rows"
         first = self.pairs[0].synthetic
-        return "heard" if getattr(first, "sound", None) else first.form
+        return "heard" if isinstance(first, Picture) and first.is_of_sound else first.form
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from synthsieve.evaluation.accuracy import Scores
-from synthsieve.evaluation.proof import Verdict
+from synthsieve.evaluation.proof import FEW_ANSWERS, Verdict
 from synthsieve.experiments.arms import Arm, Group
 from synthsieve.report.wording import counted, listed, percent, points, span
 
@@ -80,6 +80,9 @@ def answer_of_fit(scores: Scores | None, *, drew: bool) -> Answer:
 def _of_the_chosen(kept: str, shown: dict[str, Any]) -> tuple[str, str]:
     """Chosen on validation: what test shows of it."""
     difference, interval = shown["difference"], span(*shown["interval_95"])
+    if shown["verdict"] == Verdict.HELPS and shown.get("differing_answers", FEW_ANSWERS) < FEW_ANSWERS:
+        told = f"{kept} is at {points(difference)} points on test ({interval}), but only"
+        return "Cannot tell", f"{told} {shown['differing_answers']} answers differ, too few to trust."
     if shown["verdict"] == Verdict.HELPS:
         return "Yes", f"{kept} adds {points(difference)} points on test (95 % interval {interval})."
     if shown["verdict"] == Verdict.HURTS:
