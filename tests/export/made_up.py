@@ -21,7 +21,7 @@ def items(kind, n, seed=0):
     generator = np.random.default_rng(seed)
     channels = {"grey": 1, "grey-alpha": 2, "colour": 3, "colour-alpha": 4}
     if kind in channels:
-        return generator.integers(0, 256, (n, channels[kind], 4, 6), dtype=np.uint8)
+        return generator.integers(0, 256, (n, channels[kind], 4, 8), dtype=np.uint8)
     if kind == "sounds":
         return Waveforms([generator.uniform(-1, 1, 20).astype(np.float32) for _ in range(n)], 8000)
     if kind == "sentences":

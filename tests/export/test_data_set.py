@@ -16,6 +16,7 @@ import pytest
 from PIL import Image
 from pyarrow import parquet
 
+from synthsieve.data.sources import load
 from synthsieve.errors import ConfigError
 from synthsieve.export import data_set, parquet_file
 from synthsieve.export.formats import POSSIBLE, Form, Format, Which
@@ -96,7 +97,7 @@ def test_datasets_reads_the_selected_with_class_labels_and_the_pool(written):
         assert isinstance(pool.features["image"], datasets.Image)
         found = np.stack([pixels(cell["bytes"]) for cell in undecoded(read, "image")["image"]])
         assert np.array_equal(found, whole.x[whole.selected])
-        assert (np.asarray(read[0]["image"]).shape[:2]) == (4, 6)
+        assert (np.asarray(read[0]["image"]).shape[:2]) == (4, 8)
     if about.form is Form.SOUNDS:
         assert isinstance(pool.features["audio"], datasets.Audio)
         cells = undecoded(read, "audio")["audio"]
@@ -173,6 +174,19 @@ def test_class_folders_are_read_by_both_conventions(tmp_path, kind):
         assert os.path.basename(row[column]["path"]) == about.file_name(id)
         assert row["label"] == CLASSES[whole.y[id]]
         assert row["weight"] == whole.columns["weight"][id]
+
+
+@pytest.mark.parametrize("kind", ["grey", "colour", "sounds"])
+def test_class_folders_are_a_source_again(tmp_path, kind):
+    _, whole, _ = exported(
+        tmp_path / "out", kind, Format.SOUNDS if kind == "sounds" else Format.IMAGES, which=Which.ALL
+    )
+    dataset = load(str(tmp_path / "out" / ("sounds" if kind == "sounds" else "images")))
+    assert len(dataset.train) == 23
+    if kind == "sounds":  # by metadata.csv: in order, and with the true labels
+        assert [dataset.classes[y] for y in dataset.train.y] == [CLASSES[y] for y in whole.y]
+    else:
+        assert np.array_equal(dataset.train.x, whole.x[np.argsort(whole.y, kind="stable")])
 
 
 def test_a_class_may_be_called_train_or_test(tmp_path, monkeypatch):

@@ -4,14 +4,20 @@ import json
 import os
 import re
 import resource
+import shlex
+import shutil
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import csv, parquet
+from tests import hub
 from tests.finished import finished_run
 from tests.modalities import text
 from tests.stories.test_command_line import quick, synthsieve
+
+__all__ = ["hub"]  # `datasets`, offline
 
 
 @pytest.fixture(scope="module")
@@ -36,8 +42,6 @@ def test_the_card_says_how_to_get_the_same_again(out, tmp_path):
     synthsieve("export", out, "--to", tmp_path / "one", *words)
     card = (tmp_path / "one" / "README.md").read_text()
     command = re.search(r"```sh\nsynthsieve (.*)\n```", card)[1]
-    import shlex
-
     again = [str(out) if word == "OUT" else word for word in shlex.split(command)]
     synthsieve(*again, "--to", tmp_path / "two")
     for name in ("README.md", "manifest.json", "arrays.npz"):
@@ -113,3 +117,16 @@ def test_embeddings_are_taken_home_with_the_rows_they_are_nearest_to(tmp_path):
     assert set(pool["mood"].to_pylist()) == {"bad", "good"}
     header = csv.read_csv(tmp_path / "home" / "data.csv").column_names
     assert header == [name for name in pool.column_names if name != "embedding"]
+
+
+def test_the_code_of_the_document_runs(out, tmp_path, monkeypatch):
+    shutil.copytree(out, tmp_path / "out", ignore=shutil.ignore_patterns("export"))
+    formats = [word for name in ("parquet", "images", "npz", "hf") for word in ("--format", name)]
+    synthsieve("export", tmp_path / "out", *formats, "--quiet")
+    monkeypatch.chdir(tmp_path)
+    document = (Path(__file__).parents[2] / "docs" / "export.md").read_text(encoding="utf-8")
+    pieces = [part.partition("```")[0] for part in document.split("```python\n")[1:]]
+    assert len(pieces) == 7
+    for piece in pieces:
+        exec(compile(piece, "export.md", "exec"), {})
+    assert (tmp_path / "home" / "manifest.json").is_file()

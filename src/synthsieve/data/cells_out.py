@@ -39,7 +39,7 @@ def whole_numbers(values: np.ndarray, dtype: Any) -> np.ndarray:
 
 
 def ids_out(rows: np.ndarray, column: Column) -> Any:
-    """Whole ids count on by row after the largest that came; all else is null, as are ids beyond what the type holds."""
+    """Whole ids count on by row after the largest that came; all else is null, as are ids that the type cannot hold."""
     import pyarrow as pa
 
     kind = arrow_type(column.arrow)

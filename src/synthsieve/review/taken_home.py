@@ -60,7 +60,7 @@ def export_view(
     view: PoolView,
     fate: Fate,
     *,
-    to: Path,
+    to: Path | str,
     formats: Sequence[Format] | None = None,
     which: Which = Which.USUAL,
     table: dict[str, Any] | None = None,
@@ -77,6 +77,7 @@ def export_view(
         table: what the run's table.json says, `Run.table`: the proof that the card tells of.
         progress: told how many samples are written.
     """
+    to = Path(to)
     check_place(to)
     if not len(fate.selected):
         raise SelectionError("no sample is selected, so that there is none to export: raise the ceiling or the budget")
