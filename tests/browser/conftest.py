@@ -1,8 +1,14 @@
 """A real Chromium, started once; console errors, failed requests and answers of 4xx or 5xx fail a page's test."""
 
 import shutil
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
+
+from tests.finished import CRAIG, finished_run
 
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 FLAGS = (
@@ -55,6 +61,71 @@ def new_context(browser):
 def page(new_context):
     """A watched page of 1400 x 900."""
     return new_context().new_page()
+
+
+def until(page, expression, seconds=15):
+    """Wait until an expression is true in a page; playwright's own way evaluates text, which a page may forbid."""
+    end = time.monotonic() + seconds
+    while not page.evaluate(expression):
+        assert time.monotonic() < end, expression
+        page.wait_for_timeout(20)
+
+
+@dataclass
+class Served:
+    """A gallery at work: where its run lies and its address with the token."""
+
+    out: Path
+    url: str
+    room: object
+
+    def open(self, page):
+        """Open it in a page, and wait until samples can be seen."""
+        page.goto(self.url)
+        page.wait_for_selector("body.is-ready .tile")
+        until(page, "!document.querySelector('.row:not([hidden]) canvas.is-empty')")
+        return page
+
+
+@pytest.fixture
+def serve():
+    """run's folder -> a gallery of its pool, served in a thread until the test ends."""
+    from synthsieve import open_run
+    from synthsieve.gallery import server
+    from synthsieve.gallery.room import Room
+    from synthsieve.gallery.security import new_token
+
+    running = []
+
+    def start(out, port=None):
+        run = open_run(out)
+        room, listener = Room(run.pool(CRAIG.name), out, run.table), server.listen(port)
+        token, ready = new_token(), threading.Event()
+        at = listener.getsockname()[1]
+        app = server.guarded_app(room, token=token, port=at)
+        one = server._Server(server.uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=1), ready.set)
+        thread = threading.Thread(target=one.run, kwargs={"sockets": [listener]}, daemon=True)
+        thread.start()
+        assert ready.wait(20)
+        running.append((one, thread, listener))
+        return Served(out, f"http://127.0.0.1:{at}/?token={token}", room)
+
+    def stop():
+        while running:
+            one, thread, listener = running.pop()
+            one.should_exit = True
+            thread.join(10)
+            listener.close()
+
+    start.stop = stop
+    yield start
+    stop()
+
+
+@pytest.fixture
+def served(serve, tmp_path):
+    """A gallery of the small run of digits."""
+    return serve(finished_run("digits", tmp_path))
 
 
 @pytest.fixture

@@ -180,9 +180,25 @@ def test_all_that_pass_a_filter_are_marked_together(client, room):
     assert client.post("/api/mark", json={"rows": [0, 59], "bad": False}).json()["changed"] == 0
     everything = client.post("/api/mark", json={"filter": {}, "bad": True})
     assert everything.json()["changed"] == 60 - told["changed"]
-    refused = client.get("/api/choice")
-    assert refused.status_code == 400
-    assert "every one is rejected by hand" in refused.json()["error"]
+    told = settled(client)
+    assert told["kept"] == 0
+    assert "every one is rejected by hand" in told["note"]
+    client.post("/api/export", json={"formats": ["npz"]})
+    while (told := client.get("/api/export").json())["state"] == "running":
+        pass
+    assert told["state"] == "failed"
+    assert "no sample is selected" in told["message"]
+
+
+def test_a_ceiling_under_everybody_keeps_nobody_and_says_so(client, room):
+    told = settled(client, ceiling=1e-300)
+    assert told["kept"] == told["selected"] == 0
+    assert told["note"].startswith("no sample under entropy_ceiling=1e-300")
+    assert told["purity_kept"] is None
+    assert len(rows_in(client.get("/api/order?ceiling=1e-300&status=kept"))) == 0
+    states = np.frombuffer(client.get("/api/states?ceiling=1e-300").content[:60], np.uint8)
+    wrong = room.view.scores.predicted != room.view.pool.y
+    assert np.array_equal(states == Reason.OTHER_LABEL, wrong)
 
 
 def test_two_galleries_of_one_run_keep_each_others_marks(client, room, out):
@@ -197,7 +213,6 @@ BAD = [
     ("choice", {"ceiling": "nan"}, "a finite number as ceiling, got 'nan'"),
     ("choice", {"ceiling": "1e999"}, "a finite number as ceiling"),
     ("choice", {"ceiling": "-1"}, "above 0 nats, got -1"),
-    ("choice", {"ceiling": "1e-300"}, "no sample under entropy_ceiling"),
     ("choice", {"ceiling": "9" * 5000}, "a finite number as ceiling"),
     ("choice", {"budget": "0"}, "budget above 0"),
     ("choice", {"budget": "2"}, "at most 1, got 2"),
@@ -224,8 +239,6 @@ BAD = [
 @pytest.mark.parametrize(("name", "asked", "said"), BAD)
 def test_what_cannot_be_asked_is_one_sentence(client, name, asked, said):
     answer = client.get(f"/api/{name}", params=asked)
-    if name == "choice" and answer.status_code == 200:  # the true choice was not yet known
-        answer = client.get(f"/api/{name}", params=asked)
     assert answer.status_code == 400
     assert said in answer.json()["error"]
     assert "Traceback" not in answer.text

@@ -11,10 +11,13 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TypeVar
 
-from synthsieve.config import AugmentationSettings, Coreset
-from synthsieve.entropy import Survivors
+import numpy as np
+
+from synthsieve.config import AugmentationSettings, Coreset, EntropyAt
+from synthsieve.entropy import Reason, Survivors
 from synthsieve.errors import SelectionError
 from synthsieve.gallery.preview import quick_fate
+from synthsieve.progress import Progress
 from synthsieve.review.fate import Fate, changed_settings, filtered
 from synthsieve.review.pool_view import PoolView
 
@@ -38,11 +41,18 @@ class Wish:
 
 @dataclass(frozen=True)
 class Chosen:
-    """The fate of every sample under a wish. `preview`: other picks will come, and `done` in [0, 1] says how soon."""
+    """The fate of every sample under a wish.
+
+    Attributes:
+        fate: theirs.
+        preview: other picks will come; `done` in [0, 1] says how soon.
+        note: why nobody is kept, where nobody is.
+    """
 
     fate: Fate
     preview: bool = False
     done: float = 1.0
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -62,7 +72,7 @@ class Choices:
 
     def __init__(self, view: PoolView) -> None:
         self._view, self._marks = view, 0
-        self._settled: OrderedDict[_Key, Fate | str] = OrderedDict()  # or the sentence that says why there is none
+        self._settled: OrderedDict[_Key, Chosen | str] = OrderedDict()  # or the sentence that says what went wrong
         self._previews: OrderedDict[_Key, Fate] = OrderedDict()
         self._wanted: OrderedDict[str, _Key] = OrderedDict()
         self._done: dict[_Key, float] = {}
@@ -88,15 +98,18 @@ class Choices:
             if settings == view.settings and not len(view.marked):
                 return Chosen(view.as_trained())
             if key not in self._settled and settings.coreset in (Coreset.EVERYTHING, Coreset.RANDOM):
-                _keep(self._settled, key, view.sieved(settings))  # quick
+                _keep(self._settled, key, _truly(view, settings))  # quick
             if key not in self._settled:
                 self._want(tab, key)
                 self._changed.wait_for(lambda: key in self._settled, patience)
             if key in self._settled:
-                return Chosen(self._take(key))
+                return self._take(key)
             done, fate = self._done.get(key, 0.0), self._previews.get(key)
         if fate is None:
-            fate = quick_fate(view, _survivors(view, settings), settings)
+            try:
+                fate = quick_fate(view, _survivors(view, settings), settings)
+            except SelectionError as error:
+                return nobody(view, settings, str(error))
             with self._changed:
                 _keep(self._previews, key, fate)
         return Chosen(fate, preview=True, done=done)
@@ -118,7 +131,7 @@ class Choices:
                 raise _SupersededError
             self._done[key] = done
 
-    def _take(self, key: _Key) -> Fate:
+    def _take(self, key: _Key) -> Chosen:
         self._settled.move_to_end(key)
         found = self._settled[key]
         if isinstance(found, str):
@@ -140,7 +153,7 @@ class Choices:
                 key, view = self._next(), self._view
             assert key is not None
             try:
-                outcome: Fate | str = view.sieved(key.wish.settings(view), progress=_Watch(self, key))
+                outcome: Chosen | str = _truly(view, key.wish.settings(view), _Watch(self, key))
             except _SupersededError:
                 continue
             except Exception as error:  # this thread must outlive whatever goes wrong; the page tells it
@@ -150,7 +163,7 @@ class Choices:
     def _next(self) -> _Key | None:
         return next((key for key in self._wanted.values() if key not in self._settled), None)
 
-    def _settle(self, key: _Key, outcome: Fate | str) -> None:
+    def _settle(self, key: _Key, outcome: Chosen | str) -> None:
         with self._changed:
             _keep(self._settled, key, outcome)
             self._previews.pop(key, None)
@@ -172,6 +185,28 @@ class _Watch:
 
     def close(self) -> None:
         pass
+
+
+def nobody(view: PoolView, settings: AugmentationSettings, note: str) -> Chosen:
+    """A choice in which no sample is kept."""
+    answers = view.scores.logits_x if settings.entropy_at is EntropyAt.X else view.scores.logits_z
+    other = settings.require_asked_class & (answers.argmax(axis=1) != view.pool.y)
+    reason = np.where(other, Reason.OTHER_LABEL, Reason.HIGH_ENTROPY).astype(np.int8)
+    reason[view.marked] = Reason.BY_HAND
+    ceiling = settings.entropy_ceiling if isinstance(settings.entropy_ceiling, float) else np.inf
+    fate = Fate(reason, np.zeros(len(view)), np.full(len(view), -1, dtype=np.int64), ceiling, settings, {})
+    return Chosen(fate, note=note)
+
+
+def _truly(view: PoolView, settings: AugmentationSettings, progress: Progress | None = None) -> Chosen:
+    try:
+        return Chosen(view.sieved(settings, progress=progress))
+    except SelectionError as error:
+        try:
+            _survivors(view, settings)
+        except SelectionError:
+            return nobody(view, settings, str(error))
+        raise
 
 
 def _survivors(view: PoolView, settings: AugmentationSettings) -> Survivors:

@@ -32,6 +32,7 @@ def figures_of(view: PoolView, chosen: Chosen) -> dict[str, Any]:
     return {
         "preview": chosen.preview,
         "done": round(chosen.done, 3),
+        "note": chosen.note,
         "drawn": len(pool),
         "kept": len(kept),
         "selected": len(selected),

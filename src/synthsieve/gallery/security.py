@@ -40,6 +40,7 @@ HEADERS = {
 # strict cookies back along the whole chain of redirects.
 WELCOME = (
     '<!doctype html><html lang="en"><meta charset="utf-8"><title>synthsieve</title>'
+    '<link rel="icon" href="/static/icon.svg">'
     '<meta http-equiv="refresh" content="0;url=/"><p><a href="/">Go on to the gallery</a></p></html>'
 )
 

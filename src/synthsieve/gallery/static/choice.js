@@ -48,7 +48,7 @@ async function ask() {
   }
   state.figures = figures;
   figures.milliseconds = Math.round(performance.now() - started);
-  find("choice-note").textContent = "";
+  find("choice-note").textContent = figures.note;
   show();
   if (fresh) tell("choice");
   if (figures.preview) polling = setTimeout(refresh, POLL);

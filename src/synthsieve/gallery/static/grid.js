@@ -53,13 +53,14 @@ function measure() {
 
 // Lay everything out anew: another order, another size, another width.
 export function layOut({ top = null } = {}) {
-  const keep = top ?? topOf(grid().scrollTop);
+  const keep = top ?? topOf(grid().scrollTop), focused = grid().contains(document.activeElement);
   measure();
   pool.forEach(({ element }) => element.remove());
   pool = [];
   from = -1;
   scrollTo(Math.min(keep, Math.max(0, fullHeight() - grid().clientHeight)));
   render();
+  if (focused) (tileAt(state.active) ?? grid()).focus({ preventScroll: true });
 }
 
 function makeTile() {
