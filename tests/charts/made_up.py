@@ -72,14 +72,14 @@ def _forest():
 
 
 def _yield():
-    places = tuple(float(i) for i in range(100))
+    places = tuple(float(i) for i in range(40))
     start, end = (tuple(p + side for p in places) for side in (-0.4, 0.4))
-    none = (0.0,) * 100
+    none = (0.0,) * 40
     layers = (
-        Bars("drawn", start, end, (9.0,) * 100, none, Tone.QUIET, Fill.LIGHT, across=True),
-        Bars("kept", start, end, places, none, Tone.BLUE, Fill.DOTS, across=True, notes=("<i>",) * 100),
+        Bars("drawn", start, end, (9.0,) * 40, none, Tone.QUIET, Fill.LIGHT, across=True),
+        Bars("kept", start, end, places, none, Tone.BLUE, Fill.DOTS, across=True, notes=("<i>",) * 40),
     )
-    return Chart("a hundred", "Many.", Axis("samples", low=0.0), Axis(categories=tuple(map(str, range(100)))), layers)
+    return Chart("forty", "Many.", Axis("samples", low=0.0), Axis(categories=tuple(map(str, range(40)))), layers)
 
 
 def _map():

@@ -131,6 +131,18 @@ def test_weights_are_counted_once_each(table_view):
         assert any(a <= weight < b and n for a, b, n in zip(bars.start, bars.end, bars.value, strict=True))
 
 
+@pytest.mark.parametrize("heaviest", [1, 9, 40, 700])
+def test_heavy_weights_are_counted_too(heaviest):
+    _, fate = made_up()
+    weight = fate.weight.copy()
+    weight[fate.selected] = np.geomspace(1, heaviest, len(fate.selected)).round()
+    weight[fate.selected[0]] = 2.0
+    (bars,) = of(weights(replace(fate, weight=weight)), Bars)
+    assert sum(bars.value) == len(fate.selected)
+    assert bars.start[0] <= 1
+    assert bars.end[-1] >= max(heaviest, 2)
+
+
 def test_the_bound_falls_to_what_the_choice_reached(table_view):
     fate = table_view.as_trained()
     chart = bound_against_budget(table_view, fate)

@@ -227,9 +227,9 @@ class Chart:
 
     @property
     def legend(self) -> tuple[Layer, ...]:
-        """Named layers, in order; none where there is but one."""
+        """Named layers, in order; none where there is but one, unless that is of intervals, whose look is a verdict."""
         named = tuple(layer for layer in self.layers if getattr(layer, "name", ""))
-        return named if len(named) > 1 else ()
+        return named if len(named) > 1 or any(isinstance(layer, Intervals) for layer in named) else ()
 
 
 def numbers(values: Iterable[float]) -> Numbers:

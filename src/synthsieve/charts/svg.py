@@ -134,7 +134,7 @@ class _Drawing:
         left = float(EDGE)
         if axis.categories:
             longest = max(width(name, TEXT) for name in axis.categories)
-            left += min(longest, 0.5 * WIDTH) + 8
+            left += min(longest, 0.55 * WIDTH) + 8
         elif not axis.plain:
             words = written(ruled(self.chart, 1).marks, axis.scale)
             left += max((width(word, TEXT) for word in words), default=0.0) + 6

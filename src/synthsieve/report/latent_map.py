@@ -37,14 +37,10 @@ class Shown:
 def latent_map(view: PoolView, fate: Fate) -> Chart:
     """Means of q(z given x) in two dimensions; pool and picks by class, picks sized by weight."""
     shown = chosen_rows(view, fate)
-    places = two_dimensions(
-        np.concatenate(
-            [
-                view.scores.real_features[np.concatenate([shown.labeled, shown.unlabeled])],
-                view.scores.features[np.concatenate([shown.picks, shown.others])],
-            ]
-        )
-    )
+    count = view.run.settings.model.label_latent_dim  # of two towers the labels' own: style would hide the classes
+    real = view.scores.real_features[np.concatenate([shown.labeled, shown.unlabeled])]
+    drawn = view.scores.features[np.concatenate([shown.picks, shown.others])]
+    places = two_dimensions(np.concatenate([real, drawn])[:, : count or None])
     ends = np.cumsum([len(shown.labeled), len(shown.unlabeled), len(shown.picks)])
     labeled, unlabeled, picks, others = np.split(places, ends)
     y, classes = view.pool.y, view.classes
@@ -71,7 +67,8 @@ def latent_map(view: PoolView, fate: Fate) -> Chart:
         y=Axis(plain=True),
         layers=(*layers, *words),
         note=(
-            "t-SNE of the encoder's means: who is near whom; distances between clusters mean nothing. "
+            f"t-SNE of the {'label tower' if count else 'encoder'}'s means: who is near whom; distances between "
+            "clusters mean nothing. "
             + ("A class has its colour and shape; " if words else "There are too many classes to name; ")
             + "small marks are drawn samples, large ones selected, by weight."
         ),

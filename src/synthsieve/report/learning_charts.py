@@ -35,7 +35,7 @@ def losses(run: Run, arm: str | None = None) -> Chart:
     if not layers:
         raise NothingToDraw("this run's history has no losses: nothing was learned, or it ended before the first row")
     return Chart(
-        title="What is lost: the classifier's cross-entropy",
+        title="Cross-entropy as learning goes on",
         description=f"Cross-entropy over {rows[-1]['step']:,} steps of {name}.",
         x=Axis("step"),
         y=Axis("cross-entropy, nats", Scale.LOG),
@@ -52,7 +52,7 @@ def elbo(run: Run, arm: str | None = None) -> Chart:
         raise NothingToDraw("this run learned from labels alone: it has no generator, and no ELBO")
     values = numbers(row["elbo"] for row in mine)
     return Chart(
-        title="What is lost: the generator's negative ELBO",
+        title="Negative ELBO as learning goes on",
         description=f"The negative ELBO of an example, from {values[0]:.4g} to {values[-1]:.4g} nats.",
         x=Axis("step"),
         y=Axis("negative ELBO of an example, nats", Scale.LOG if min(values) > 0 else Scale.LINEAR),

@@ -16,6 +16,7 @@ from synthsieve.review.pool_view import PoolView
 BINS = 36
 LOWEST = 1e-12  # nats; what lies below, 0 among it, is counted in the lowest bin
 MOST_CLASSES = 30
+HEAVY = 20  # times the middle weight
 # How each fate looks, in the order of stacking.
 LOOKS: dict[str, tuple[Tone, Fill]] = {
     "selected": (Tone.BLUE, Fill.FULL),
@@ -131,20 +132,27 @@ def weights(fate: Fate) -> Chart:
     if (why := why_no_coreset(fate)) is not None:
         raise NothingToDraw(why)
     weight = fate.weight[fate.selected]
-    step = max(1.0, math.ceil(weight.max() / BINS))
-    edges = np.arange(0.5, weight.max() + step, step)
+    edges, scale = _weight_bins(weight)
     count = np.histogram(weight, np.append(edges[:-1], np.inf))[0].astype(float)
     mean = float(weight.mean())
     return Chart(
         title=f"How many samples each of the {len(weight):,} selected stands for",
         description=f"Weights of the coreset: {weight.min():.3g} to {weight.max():.3g}, {mean:.3g} on average.",
-        x=Axis("weight: samples that a selected one stands for", low=float(edges[0]), high=float(edges[-1])),
+        x=Axis("weight: samples that a selected one stands for", scale, low=float(edges[0]), high=float(edges[-1])),
         y=Axis("selected samples", low=0.0, whole=True),
         layers=(
             _stack("selected", edges, count, np.zeros(len(count)), Tone.BLUE, Fill.FULL),
             Rule(mean, f"mean {mean:.3g}"),
         ),
     )
+
+
+def _weight_bins(weight: np.ndarray) -> tuple[np.ndarray, Scale]:
+    """Edges of bins and the axis they are even on: of whole numbers, or on a log axis where a few outweigh the rest."""
+    if weight.max() > BINS and weight.max() > HEAVY * np.median(weight):
+        return np.geomspace(weight.min() * 0.99, weight.max() * 1.01, BINS + 1), Scale.LOG
+    step = max(1.0, math.ceil(weight.max() / BINS))
+    return np.arange(0.5, weight.max() + step, step), Scale.LINEAR
 
 
 def why_no_coreset(fate: Fate) -> str | None:
