@@ -49,7 +49,7 @@ def folder_written_atomically(path: Path) -> Iterator[Path]:
     partial.mkdir()
     try:
         yield partial
-        os.sync()
+        getattr(os, "sync", lambda: None)()  # not on every system; there a power cut may cost the last seconds
         if path.exists():
             path.rename(replaced)
         partial.rename(path)

@@ -34,7 +34,7 @@ def test_export_writes_beside_the_run_and_tells_what(out):
     assert told["counts"]["selected"] == told["files"]["images"]["samples"]
     words = synthsieve("export", out, "--quiet").stdout
     assert re.search(r"\d+ of 60 samples of .* are selected\n", words)
-    assert "Against real only, on 359 test examples" in words
+    assert "Against training on real data alone, on 359 test examples: " in words
 
 
 def test_the_card_says_how_to_get_the_same_again(out, tmp_path):

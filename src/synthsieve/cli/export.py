@@ -76,5 +76,6 @@ def export(
     lines = [f"{done.manifest['counts']['selected']:,} of {len(view):,} samples of {view.name} are selected"]
     for name, file in report["files"].items():
         samples = f"{file['samples']:,} samples, " if "samples" in file else ""
-        lines.append(f"  {done.folder / name}: {samples}{file['bytes'] / 1e6:.1f} MB")
+        size = f"{file['bytes'] / 1e6:,.1f} MB" if file["bytes"] >= 1e6 else f"{file['bytes'] / 1e3:.1f} kB"
+        lines.append(f"  {done.folder / name}: {samples}{size}")
     finish(report, [*lines, report["proof"]], as_json=as_json)

@@ -122,7 +122,7 @@ def _proof(view: PoolView, fate: Fate, table: dict[str, Any]) -> dict[str, Any]:
     low, high = one["interval_95"]
     compared = Comparison(view.name, tuple(one["differences"]), (low, high), int(one["differing_answers"]))
     examples = " and ".join(f"{number:,}" for number in dict.fromkeys(proof["test_examples"]))
-    words = f"Against {proof['baseline']}, on {examples} test examples: {compared.in_words()}."
+    words = f"Against training on real data alone, on {examples} test examples: {compared.in_words()}."
     if not np.array_equal(fate.weight, view.pool.weight):
         words = (
             f"Nothing was trained on exactly these samples: they were sieved anew. Of training's own choice: {words}"
