@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from synthsieve.data.encoding import fit_encoding
@@ -128,6 +129,19 @@ def test_large_pictures_are_reduced_and_floats_become_pixels():
     floats = looking_at(image, real_items=lambda rows: np.array([[[[-1.0, 1.0]]]], dtype=np.float32))
     (shown,) = real_views(floats, np.arange(1), DETAILS[0])
     assert pixels_of(shown.uri).tolist() == [[0, 255]]
+
+
+def test_an_embedding_is_told_by_the_row_it_is_near_to():
+    rows = pa.table({"review": ["dull", "a joy"]})
+    view = looking_at(vector, real_items=lambda places: rows.take(places))
+    view.run.origin = Origin("made up", features="vectors.npy")
+    view.decode = lambda places: np.zeros((len(places), 5), dtype=np.float32)
+    (shown,) = synthetic_views(view, np.array([1]), DETAILS[0])
+    assert shown == Words("an embedding of 5 numbers, near to the real row")
+    (shown,) = real_views(view, np.array([1]), DETAILS[0])
+    assert shown.pairs == [("review", "a joy")]
+    bare = looking_at(vector, real_items=lambda places: rows.select([]).take(places))
+    assert all(isinstance(one, Words) for one in real_views(bare, np.arange(2), DETAILS[0]))
 
 
 def test_what_nobody_knows_is_shown_as_text():

@@ -194,6 +194,8 @@ def _made_up(view: PoolView) -> list[str]:
 
 
 def _rows_of(table: Any) -> list[Shown]:
+    if not table.num_columns:
+        return [Words("a row that has nothing but its name")] * table.num_rows
     names = tuple(_cut(str(name), LONGEST_CELL) for name in table.column_names[:MOST_CELLS])
     columns = [table.column(place).to_pylist() for place in range(len(names))]
     return [Cells(names, tuple(map(_cell, row)), table.num_columns) for row in zip(*columns, strict=True)]
