@@ -56,7 +56,8 @@ def latent_map(view: PoolView, fate: Fate) -> Chart:
             layers.append(_picks(view, fate, shown.picks[rows], picks[rows], label, heaviest))
     if len(labeled):
         layers.append(_points("real, labelled", labeled, Tone.INK, Shape.CROSS, 3.5))
-    words = _names(view, np.concatenate([picks, others]), y[np.concatenate([shown.picks, shown.others])])
+    rows = np.concatenate([shown.picks, shown.others])
+    words = _names(view, np.concatenate([picks, others]), y[rows], fate.kept[rows])
     return Chart(
         title="A map of the latents: real examples, the pool, the picks",
         description=(
@@ -134,12 +135,12 @@ def _picks(view: PoolView, fate: Fate, rows: np.ndarray, places: np.ndarray, lab
     )
 
 
-def _names(view: PoolView, places: np.ndarray, y: np.ndarray) -> tuple[Layer, ...]:
-    """Each class's name at the median of its samples."""
+def _names(view: PoolView, places: np.ndarray, y: np.ndarray, kept: np.ndarray) -> tuple[Layer, ...]:
+    """Each class's name at the median of its samples: of those kept, or of all where none were."""
     present = np.unique(y)
     if not 0 < len(present) <= NAMED:
         return ()
-    middles = np.stack([np.median(places[y == label], axis=0) for label in present])
-    return (
-        Words(numbers(middles[:, 0]), numbers(middles[:, 1]), tuple(named(view.classes[label]) for label in present)),
-    )
+    mine = [(y == label) & kept if ((y == label) & kept).any() else y == label for label in present]
+    middles = np.stack([np.median(places[rows], axis=0) for rows in mine])
+    words = tuple(named(view.classes[label]) for label in present)
+    return (Words(numbers(middles[:, 0]), numbers(middles[:, 1]), words),)
