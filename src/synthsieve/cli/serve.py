@@ -53,5 +53,7 @@ def serve(
         if not no_open:
             show(url)
 
-    server.serve(server.guarded_app(Room(view, out, run.table), token=token, port=at), listener, ready=ready)
+    room = Room(view, out, run.table)
+    room.warm_up()
+    server.serve(server.guarded_app(room, token=token, port=at), listener, ready=ready)
     options.say("the gallery has ended; marks are in OUT/marked-bad.json", as_json=as_json)

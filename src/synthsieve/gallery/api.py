@@ -10,7 +10,7 @@ import numpy as np
 from synthsieve.errors import InputError
 from synthsieve.export.formats import Format
 from synthsieve.gallery.arguments import Asked, rows_in, text_in
-from synthsieve.gallery.choice import PATIENCE, Chosen, Wish
+from synthsieve.gallery.choice import Chosen, Wish
 from synthsieve.gallery.figures import figures_of, states_of
 from synthsieve.gallery.listing import Filter, Order, in_order
 from synthsieve.gallery.looks import SHEET_COLUMNS, Form
@@ -66,7 +66,7 @@ def column(room: Room, asked: Asked) -> Answer:
 
 def choice(room: Room, asked: Asked) -> Answer:
     """Yield, purity and number of picks under a ceiling and a budget; `preview` until the true picks are known."""
-    chosen = room.choices.of(_wish(asked), asked.tab(), patience=PATIENCE)
+    chosen = room.choices.of(_wish(asked), asked.tab(), patience=room.choices.patience)
     return {**figures_of(room.view, chosen), "can_undo": room.can_undo}
 
 
@@ -111,7 +111,7 @@ def sample(room: Room, asked: Asked) -> Answer:
 
 def neighbours(room: Room, asked: Asked) -> Answer:
     """Who is near to one sample, in the pool and among the training examples."""
-    return near(room.view, asked.row("row", len(room.view)))
+    return near(room.drawn, asked.row("row", len(room.view)))
 
 
 def chain(room: Room, asked: Asked) -> Answer:

@@ -7,6 +7,7 @@ wish at a time: a newer one takes its place, and work on a wish that no page has
 from __future__ import annotations
 
 import threading
+import time
 from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TypeVar
@@ -20,8 +21,11 @@ from synthsieve.gallery.preview import quick_fate
 from synthsieve.progress import Progress
 from synthsieve.review.fate import Fate, changed_settings, filtered
 from synthsieve.review.pool_view import PoolView
+from synthsieve.selection.coreset import compile_kernels
 
-PATIENCE = 0.25  # seconds that the true picks are waited for before a preview is shown
+SMALL = 20_000  # samples; of such a pool the true picks are there in a moment
+PATIENCE = 0.25  # seconds that a small pool's are waited for before a preview is shown
+REST = 0.4  # seconds that a large pool's wish must stand before work on it begins: a slider on its way changes it often
 KEPT_CHOICES = 8
 MOST_TABS = 16
 
@@ -76,6 +80,7 @@ class Choices:
         self._previews: OrderedDict[_Key, Fate] = OrderedDict()
         self._wanted: OrderedDict[str, _Key] = OrderedDict()
         self._done: dict[_Key, float] = {}
+        self._wished_at = 0.0
         self._changed = threading.Condition()
         threading.Thread(target=self._work, name="choosing", daemon=True).start()
 
@@ -89,6 +94,11 @@ class Choices:
         with self._changed:
             self._view, self._marks = view, self._marks + 1
             self._wanted.clear()
+
+    @property
+    def patience(self) -> float:
+        """How long a page should wait for the true picks before it looks at a preview, seconds."""
+        return PATIENCE if len(self._view) <= SMALL else 0.0
 
     def of(self, wish: Wish, tab: str, *, patience: float = 0.0) -> Chosen:
         """The choice that the page `tab` now wishes: the true one where it is known in time, else a preview."""
@@ -144,14 +154,19 @@ class Choices:
             self._wanted[tab] = key
             while len(self._wanted) > MOST_TABS:
                 self._wanted.popitem(last=False)
+            self._wished_at = time.monotonic()
             self._changed.notify_all()
 
     def _work(self) -> None:
+        compile_kernels("float64")
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: self._next() is not None)
+                while len(self._view) > SMALL and (left := self._wished_at + REST - time.monotonic()) > 0:
+                    self._changed.wait(left)
                 key, view = self._next(), self._view
-            assert key is not None
+            if key is None:
+                continue
             try:
                 outcome: Chosen | str = _truly(view, key.wish.settings(view), _Watch(self, key))
             except _SupersededError:

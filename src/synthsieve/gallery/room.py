@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
-from threading import Lock
+from threading import Lock, Thread
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ class Room:
     Attributes:
         out: the run's folder: all that is written is written there.
         title: what the page calls the run.
+        drawn: the pool as it was opened; what is worked out of it once stays there, whatever is marked.
         choices, looks, exports: see there.
         formats: what an export can be written in.
 
@@ -35,7 +36,7 @@ class Room:
     """
 
     def __init__(self, view: PoolView, out: Path, table: dict[str, Any] | None = None) -> None:
-        self.out, self.title = out, out.resolve().name
+        self.out, self.title, self.drawn = out, out.resolve().name, view
         self.choices, self.looks, self.exports = Choices(view), Looks(view), Exports(out)
         self.formats, self._table = possible_formats(view), table
         self._changes: deque[tuple[np.ndarray, bool]] = deque(maxlen=MOST_UNDONE)
@@ -45,6 +46,10 @@ class Room:
     def view(self) -> PoolView:
         """The pool with the marks of now."""
         return self.choices.view
+
+    def warm_up(self) -> None:
+        """Work out in the background what the first look at a sample needs."""
+        Thread(target=self.drawn.neighbours, args=(0,), name="warming up", daemon=True).start()
 
     @property
     def can_undo(self) -> int:

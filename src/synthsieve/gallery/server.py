@@ -11,6 +11,7 @@ from importlib import resources
 from typing import Any
 
 import uvicorn
+from anyio.to_thread import current_default_thread_limiter
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -24,6 +25,7 @@ from synthsieve.gallery.room import Room
 from synthsieve.gallery.security import Guard
 
 HOST = "127.0.0.1"
+THREADS = 8  # that answer questions; each keeps some memory of its own
 USUAL_PORT = 8765
 TYPES = {
     ".html": "text/html; charset=utf-8",
@@ -79,6 +81,7 @@ class _Server(uvicorn.Server):
         self._ready = ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        current_default_thread_limiter().total_tokens = THREADS
         await super().startup(sockets)
         self._ready()
 

@@ -64,8 +64,8 @@ function build(facts, signal) {
   const part = (title, box) => make("section", { class: "part" }, make("h3", { text: title }), box);
   panel().replaceChildren(head, portrait(facts), actions, list,
     part("Nearest real examples", real), part("Neighbours in the pool", near), part(`Its chain, from p0 to the end`, chain));
-  showNear(facts.row, near, real, signal).catch(complain);
-  showChain(facts, chain, signal).catch((error) => { if (error.name !== "AbortError") chain.replaceChildren(make("p", { class: "quiet", text: error.message })); });
+  showNear(facts.row, near, real, signal).catch(complain).then(() => showChain(facts, chain, signal))
+    .catch((error) => { if (error.name !== "AbortError") chain.replaceChildren(make("p", { class: "quiet", text: error.message })); });
 }
 
 function portrait(facts) {

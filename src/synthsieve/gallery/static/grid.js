@@ -9,7 +9,7 @@ const SIZES = [36, 52, 72, 104, 144];
 const AHEAD = 3; // rows beyond the edge of sight
 const STATE_CLASS = ["is-kept", "is-rejected", "is-rejected", "is-marked", "is-selected"];
 
-let size = 2, columns = 1, rowHeight = 80, pool = [], from = -1, anchor = 0, drawn = 0, settle = null;
+let size = 2, columns = 1, rowHeight = 80, pool = [], anchor = 0, drawn = 0, settle = null, lastFirst = 0, lastTime = 0;
 const grid = () => find("grid"), sizer = () => find("sizer");
 export const isLines = () => state.about.form === "lines";
 
@@ -32,7 +32,9 @@ function measure() {
   const room = Math.max(200, box.clientWidth - 8);
   if (isLines()) {
     columns = 1;
-    rowHeight = names.length ? 36 : 58;
+    rowHeight = names.length ? 36 : 48;
+    find("lines-head").classList.toggle("has-columns", names.length > 0);
+    box.classList.toggle("has-columns", names.length > 0);
   } else {
     const { height, width } = state.about.tile;
     const side = SIZES[size];
@@ -51,14 +53,17 @@ function measure() {
   sizer().style.height = `${stretched()}px`;
 }
 
-// Lay everything out anew: another order, another size, another width.
+// Lay everything out anew: another order, another size, another width. What was in sight stays there.
 export function layOut({ top = null } = {}) {
-  const keep = top ?? topOf(grid().scrollTop), focused = grid().contains(document.activeElement);
+  const before = topOf(grid().scrollTop), focused = grid().contains(document.activeElement);
+  const low = Math.floor(state.active / columns) * rowHeight, wasSeen = low + rowHeight > before && low < before + grid().clientHeight;
+  const first = Math.round(before / rowHeight) * columns, offset = low - before;
   measure();
+  const line = Math.floor((wasSeen ? state.active : first) / columns) * rowHeight;
+  const keep = top ?? (wasSeen ? line - Math.max(0, Math.min(offset, grid().clientHeight - rowHeight)) : line);
   pool.forEach(({ element }) => element.remove());
   pool = [];
-  from = -1;
-  scrollTo(Math.min(keep, Math.max(0, fullHeight() - grid().clientHeight)));
+  scrollTo(Math.max(0, Math.min(keep, fullHeight() - grid().clientHeight)));
   render();
   if (focused) (tileAt(state.active) ?? grid()).focus({ preventScroll: true });
 }
@@ -107,18 +112,21 @@ export function render() {
     row.element.hidden = true;
     row.index = -1;
   }
-  from = first;
   drawn += 1;
   box.tabIndex = tileAt(state.active) ? -1 : 0;
+  const now = performance.now(), screens = Math.abs(first - lastFirst) / Math.max(1, last - first);
+  const fast = screens / Math.max(16, now - lastTime) > 0.004; // four screens a second: nobody looks
+  lastFirst = first;
+  lastTime = now;
   clearTimeout(settle);
-  settle = setTimeout(() => fetchSeen(first, last), 40);
+  settle = setTimeout(() => fetchSeen(first, last), fast ? 120 : 20);
 }
 
-// Ask for what is in sight first, then for the screen below, then for the one above.
+// Ask for what is in sight first; a batch that has room left takes the screen below, then the one above.
 function fetchSeen(first, last) {
   const seen = last - first;
   const part = (low, high) => Array.from(state.order.subarray(Math.max(0, low * columns), Math.max(0, high * columns)));
-  want([...part(first, last), ...part(last, last + seen), ...part(first - seen, first)]);
+  want(part(first, last), [...part(last, last + seen), ...part(first - seen, first)]);
 }
 
 function fill(row) {

@@ -11,14 +11,16 @@ const AT_ONCE = 2;
 const looks = new Map(); // row -> { sheet, place } or { cells }
 const batches = []; // oldest first: { rows, sheet }
 const open = new Set(); // rows on their way
-let busy = 0, wanted = [], arrived = () => {};
+let busy = 0, wanted = [], later = [], arrived = () => {};
 
+const isMissing = (row) => !looks.has(row) && !open.has(row);
 export const lookOf = (row) => looks.get(row);
 export let names = [];
 
-// Rows that should be there soon, the most urgent first; whoever asked before and was not served is forgotten.
-export function want(rows) {
-  wanted = rows;
+// Rows that are in sight, and rows that may be soon; whoever asked before and was not served is forgotten.
+export function want(seen, soon) {
+  wanted = seen;
+  later = soon;
   serve();
 }
 
@@ -26,13 +28,11 @@ export function whenArrived(act) { arrived = act; }
 
 function serve() {
   while (busy < AT_ONCE) {
-    const missing = [];
-    for (const row of wanted) {
-      if (!looks.has(row) && !open.has(row)) missing.push(row);
-      if (missing.length === BATCH) break;
-    }
-    if (!missing.length) return;
-    fetchBatch(missing);
+    const missing = wanted.filter(isMissing).slice(0, BATCH);
+    if (!missing.length) { if (busy) return; later = later.filter(isMissing); if (later.length < BATCH / 4) return; }
+    const soon = later.filter(isMissing).slice(0, BATCH - missing.length);
+    if (!missing.length && !soon.length) return;
+    fetchBatch([...missing, ...soon]);
   }
 }
 
