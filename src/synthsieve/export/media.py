@@ -13,13 +13,13 @@ from synthsieve.files import written_atomically
 MOST_CHANNELS = 4  # grey, grey and alpha, colour, colour and alpha: what a PNG holds
 
 
-def png_bytes(image: np.ndarray) -> bytes:
+def png_bytes(image: np.ndarray, *, compress_level: int = 6) -> bytes:
     """A PNG of uint8 (channels, height, width), 1 to 4 channels; the pixels come back as they are."""
     from PIL import Image
 
     pixels = image[0] if len(image) == 1 else image.transpose(1, 2, 0)
     stream = io.BytesIO()
-    Image.fromarray(np.ascontiguousarray(pixels)).save(stream, format="PNG")
+    Image.fromarray(np.ascontiguousarray(pixels)).save(stream, format="PNG", compress_level=compress_level)
     return stream.getvalue()
 
 
