@@ -20,6 +20,7 @@ from synthsieve.review.pool_view import PoolView
 from synthsieve.waveforms import Waveforms
 
 SHEET_COLUMNS = 25
+QUICKLY = 1  # of zlib: a sheet goes no farther than this machine
 LARGEST_TILE = 96  # pixels of a side; larger images are reduced in a sheet
 SAMPLE_BYTES, CHAIN_BYTES = 64 * 2**20, 16 * 2**20  # of what was decoded last
 
@@ -139,7 +140,8 @@ def _sheet(pixels: np.ndarray, tile: tuple[int, int]) -> bytes:
     full[:count] = pixels
     # (lines, columns, channels, height, width) -> (channels, lines, height, columns, width)
     sheet = full.reshape(lines, columns, channels, height, width).transpose(2, 0, 3, 1, 4)
-    return png_bytes(np.ascontiguousarray(sheet).reshape(channels, lines * height, columns * width))
+    joined = sheet.reshape(channels, lines * height, columns * width)
+    return png_bytes(joined, compress_level=QUICKLY)
 
 
 def _reduced(pixels: np.ndarray, tile: tuple[int, int]) -> np.ndarray:
