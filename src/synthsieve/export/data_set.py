@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +32,7 @@ NAMES = {
     Format.HF: "data",
     Format.CSV: "data.csv",
 }
+TOLD_EVERY = 1000  # files
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,11 @@ class Plan:
     def rows(self, format: Format) -> int:
         """How many samples go into the files of a format."""
         return self.about.total if self.which.is_all(format) else self.about.selected
+
+    @property
+    def sample_files(self) -> int:
+        """How many files hold one sample each."""
+        return sum(self.rows(format) for format in self.formats if format in (Format.IMAGES, Format.SOUNDS))
 
 
 def write_export(
@@ -89,7 +95,7 @@ def _fill(
 ) -> dict[str, Any]:
     """Write everything into an empty folder."""
     described, done = None, 0
-    total = max(plan.rows(format) for format in plan.formats)
+    total = max(plan.rows(format) for format in plan.formats) + plan.sample_files
     with ExitStack() as stack:
         sinks = {format: stack.enter_context(_sink(folder, format, plan)) for format in plan.formats}
         for block in blocks:
@@ -107,7 +113,7 @@ def _fill(
         "columns": described.columns,
     }
     write_card(folder / "README.md", manifest, words, described)
-    manifest["files"] = _files(folder)
+    manifest["files"] = _files(folder, lambda number: progress.update(min(done + number, total), total, "checksums"))
     write_text(folder / MANIFEST, _as_json(manifest))
     return manifest
 
@@ -137,10 +143,12 @@ def _described(block: Block, plan: Plan) -> Described:
     return Described(plan.about, page.table.schema, page.called, plan.meanings)
 
 
-def _files(folder: Path) -> dict[str, dict[str, Any]]:
-    """Bytes and SHA-256 of every file, by its place in the folder."""
+def _files(folder: Path, tell: Callable[[int], None]) -> dict[str, dict[str, Any]]:
+    """Bytes and SHA-256 of every file, by its place in the folder; `tell` hears how many are done."""
     found = {}
-    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+    for number, path in enumerate(sorted(path for path in folder.rglob("*") if path.is_file())):
+        if number % TOLD_EVERY == 0:
+            tell(number)
         with path.open("rb") as stream:
             digest = hashlib.file_digest(stream, "sha256").hexdigest()
         found[path.relative_to(folder).as_posix()] = {"bytes": path.stat().st_size, "sha256": digest}
