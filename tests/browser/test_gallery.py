@@ -92,7 +92,11 @@ def test_the_whole_story(served, page):
     assert details.locator(".chain .card").count() == 9
     neighbours = details.get_by_role("button", name="Neighbour: sample")
     assert neighbours.count() == 8
-    assert details.get_by_role("img", name="Real example").count() == 4
+    assert details.get_by_role("button", name="Real example").count() == 4
+    details.get_by_role("button", name="Real example").first.click()
+    assert details.get_by_role("img", name="Real example").count() == 1  # large, where the sample was
+    details.get_by_role("button", name="After 0 steps").click()
+    assert details.get_by_role("img", name="After 0 steps").count() == 1
     near = int(view.neighbours(row).rows[0])
     neighbours.first.click()
     details.get_by_role("heading", name=f"Sample {near}").wait_for()

@@ -15,6 +15,7 @@ from synthsieve.export.formats import Format
 from synthsieve.gallery.choice import Choices, Wish
 from synthsieve.gallery.exporting import Exports, Told
 from synthsieve.gallery.looks import Looks
+from synthsieve.gallery.sample import near
 from synthsieve.review.marks import Marks
 from synthsieve.review.pool_view import PoolView
 from synthsieve.review.taken_home import export_view, possible_formats
@@ -49,7 +50,7 @@ class Room:
 
     def warm_up(self) -> None:
         """Work out in the background what the first look at a sample needs."""
-        Thread(target=self.drawn.neighbours, args=(0,), name="warming up", daemon=True).start()
+        Thread(target=near, args=(self.drawn, 0), name="warming up", daemon=True).start()
 
     @property
     def can_undo(self) -> int:

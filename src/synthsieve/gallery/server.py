@@ -128,6 +128,8 @@ async def _told(work: Callable[[], Answer]) -> Response:
         found = await run_in_threadpool(work)
     except SynthsieveError as error:
         return _sorry(str(error), 400)
+    except OSError as error:
+        return _sorry(f"{error.filename}: {error.strerror or error}: check its rights and the disk", 500)
     except Exception:
         traceback.print_exc(file=sys.stderr)
         return _sorry("something went wrong that should not: the terminal of `synthsieve serve` tells more", 500)

@@ -110,7 +110,7 @@ class PoolView:
         """The seed that training chose from the pool with."""
         return derive_seed(self.run.settings.seed, f"augmentation/{self.step}")
 
-    @property
+    @cached_property
     def marked(self) -> np.ndarray:
         """Rows marked as bad by hand: int64, ascending."""
         return self.marks.rows(self.pool)

@@ -70,7 +70,7 @@ function show() {
   find("as-trained").hidden = same;
   const judged = state.about.judge;
   find("figures").replaceChildren(
-    ...row("kept", count(told.kept), `of ${count(told.drawn)}, ${percent(told.kept / told.drawn)}`),
+    ...row("kept", count(told.kept), `${percent(told.kept / told.drawn)} of all`),
     ...(judged ? row("purity kept", percent(told.purity_kept), `drawn ${percent(told.purity_drawn)}`) : []),
     ...row("selected", count(told.selected), `heaviest ${weight(told.largest_weight)}`),
     ...(judged ? row("purity selected", percent(told.purity_selected), told.preview ? "of the preview" : "") : []),

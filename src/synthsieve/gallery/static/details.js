@@ -62,8 +62,9 @@ function build(facts, signal) {
   line("chain's seed", facts.seed, "seed");
   const near = make("div", { class: "strip" }), real = make("div", { class: "strip" }), chain = make("div", { class: "strip chain" });
   const part = (title, box) => make("section", { class: "part" }, make("h3", { text: title }), box);
-  panel().replaceChildren(head, portrait(facts), actions, list,
-    part("Nearest real examples", real), part("Neighbours in the pool", near), part(`Its chain, from p0 to the end`, chain));
+  const top = make("div", { class: isLines() ? "" : "top" }, portrait(facts), actions);
+  panel().replaceChildren(head, top, list,
+    part("Nearest real examples", real), part("Its chain, from p0 to the end, by steps", chain), part("Neighbours in the pool", near));
   showNear(facts.row, near, real, signal).catch(complain).then(() => showChain(facts, chain, signal))
     .catch((error) => { if (error.name !== "AbortError") chain.replaceChildren(make("p", { class: "quiet", text: error.message })); });
 }
@@ -84,7 +85,7 @@ function cellsOf(names, cells) {
 
 function card(kind, caption, label, act) {
   const body = make("span", { class: "card-body" });
-  const element = act ? make("button", { type: "button", class: `card ${kind}`, "aria-label": label, onclick: act }) : make("div", { class: `card ${kind}`, role: "img", "aria-label": label });
+  const element = make("button", { type: "button", class: `card ${kind}`, "aria-label": label, title: label, onclick: act });
   element.append(body, make("span", { class: "card-caption", text: caption }));
   return { element, body };
 }
@@ -97,9 +98,9 @@ function textCard(caption, cells, names, act) {
 
 async function showNear(row, near, real, signal) {
   const told = await json("neighbours", { row }, signal);
-  const listen = state.about.form === "sound" ? (other) => () => play("real-sound", other) : () => null;
+  const sounds = state.about.form === "sound";
   const pool = told.pool.map(({ row: other, distance, asked }) => ({ other, caption: `${asked}\n${number(distance)}`, label: `Neighbour: sample ${other}, class ${asked}, distance ${number(distance)}`, act: () => open(other) }));
-  const examples = told.real.map(({ row: other, distance, label }) => ({ other, caption: `${label}\n${number(distance)}`, label: `Real example ${other}, ${label}, distance ${number(distance)}${state.about.form === "sound" ? ": play" : ""}`, act: listen(other) }));
+  const examples = told.real.map(({ row: other, distance, label }) => ({ other, caption: `${label}\n${number(distance)}`, label: `Real example ${other}, ${label}, distance ${number(distance)}${sounds ? ": play" : ""}`, act: sounds ? () => play("real-sound", other) : null, large: !sounds }));
   await Promise.all([fillStrip(near, pool, "sheet", "lines", signal), fillStrip(real, examples, "real-sheet", "real-lines", signal)]);
 }
 
@@ -111,9 +112,10 @@ async function fillStrip(box, entries, sheetName, linesName, signal) {
     box.replaceChildren(...entries.map(({ caption, act }, place) => textCard(caption, told.cells[place], told.names, act)));
     return;
   }
-  const cards = entries.map(({ caption, label, act }) => card("seen", caption, label, act));
+  let sheet = null;
+  const cards = entries.map(({ caption, label, act, large }, place) => card("seen", caption, label, large ? () => enlarge(sheet, place, label) : act));
   box.replaceChildren(...cards.map(({ element }) => element));
-  const sheet = await bitmap(sheetName, { rows }, signal);
+  sheet = await bitmap(sheetName, { rows }, signal);
   cards.forEach(({ body }, place) => { const canvas = make("canvas"); drawCell(canvas, sheet, place); body.replaceChildren(canvas); });
 }
 
@@ -136,8 +138,9 @@ async function showChain(facts, box, signal) {
   box.replaceChildren(...cards);
 }
 
-// A step of the chain in the place of the portrait.
+// A real example, or a step of the chain, in the place of the portrait.
 function enlarge(sheet, place, words) {
+  if (!sheet) return;
   const canvas = make("canvas", { class: "portrait", role: "img", "aria-label": words });
   drawCell(canvas, sheet, place);
   panel().querySelector(".portrait-box").replaceChildren(canvas, make("span", { class: "card-caption", text: words }));
