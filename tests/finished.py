@@ -1,8 +1,9 @@
-"""Finished runs to look at: small, of every kind of data, made once a process."""
+"""Finished runs to look at: small, of every kind of data, made once for all processes that test."""
 
+import fcntl
 import functools
+import os
 import shutil
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -35,13 +36,21 @@ SMALL = (
 @functools.cache
 def _made(kind: str) -> Path:
     """A run of two classes of 120 examples of `kind`, or of the real digits; it must not be written to."""
-    torch.set_num_threads(1)
-    out = Path(tempfile.mkdtemp(prefix=f"synthsieve-{kind}-"))
     source = "digits"
     if kind != "digits":
         source = f"small-{kind}"
         if source not in source_names():
             register_source(source, lambda _: KINDS[kind].dataset())
+    whole = Path(os.environ["SYNTHSIEVE_TEST_RUNS"]) / kind
+    with whole.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not whole.is_dir():
+            _make(source, whole.with_suffix(".partial")).rename(whole)
+    return whole
+
+
+def _make(source: str, out: Path) -> Path:
+    torch.set_num_threads(1)
     origin = Origin(source)
     dataset = origin.load()
     settings = load_settings(default_preset(source, dataset), SMALL)

@@ -39,11 +39,11 @@ class Estimate:
     first: int = 0
 
     def seconds_left(self, done: int, total: int) -> float | None:
-        """Seconds until `total` at the pace seen so far; None before any pace was seen."""
+        """Seconds until `total` at the pace seen so far; None before there is one to speak of: a two hundredth done."""
         now = self.clock()
         if self.started is None:
             self.started, self.first = now, done
-        if done <= self.first:
+        if done <= self.first or done - self.first < total / 200:
             return None
         return (now - self.started) / (done - self.first) * (total - done)
 
