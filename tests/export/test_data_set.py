@@ -309,10 +309,12 @@ def test_what_is_no_export_or_was_changed_is_never_replaced(tmp_path):
     with pytest.raises(ConfigError, match=r"notes.md was added or changed"):
         exported(tmp_path / "out", "grey")
     (tmp_path / "out" / "notes.md").unlink()
-    with (tmp_path / "out" / "README.md").open("a") as card:
-        card.write("license: mit")
-    with pytest.raises(ConfigError, match=r"README.md was added or changed"):
-        exported(tmp_path / "out", "grey")
+    card = tmp_path / "out" / "README.md"
+    for license in ("mit", "cc0-1.0"):  # the latter is as long as "unknown"
+        card.write_text(card.read_text().replace("license: unknown", f"license: {license}"))
+        with pytest.raises(ConfigError, match=r"README.md was added or changed"):
+            exported(tmp_path / "out", "grey")
+        card.write_text(card.read_text().replace(f"license: {license}", "license: unknown"))
     (tmp_path / "out" / "manifest.json").write_text("[" * 10_000)
     with pytest.raises(ConfigError, match="something else"):
         exported(tmp_path / "out", "grey")

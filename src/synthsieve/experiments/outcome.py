@@ -19,6 +19,8 @@ from synthsieve.experiments.arms import Arm, Cell
 from synthsieve.experiments.jobs import Task, judge_of, run_jobs
 from synthsieve.experiments.rendering import as_markdown, write_figures
 from synthsieve.experiments.table import Experiment
+from synthsieve.export.class_folders import METADATA
+from synthsieve.export.place import MANIFEST
 from synthsieve.export.samples import write_items
 from synthsieve.files import remove_stale_partials, write_json, write_text, written_atomically
 from synthsieve.learning import additions
@@ -29,6 +31,7 @@ from synthsieve.sampling.langevin import LangevinSettings
 
 TEMPERATURES = (0.0, 0.1, 0.2, 0.35, 0.5, 0.7, 1.0, 1.3)
 CURVE_PER_CLASS = 100
+KEPT_SUFFIXES = (".npz", ".csv", ".parquet", ".png")  # of OUT/synthetic
 MODEL_FILES = ("split.json", "history.csv", "history.jsonl", "best.safetensors", "run.json")
 
 
@@ -110,8 +113,7 @@ def keep_synthetic(experiment: Experiment, cell: Cell) -> list[Path]:
     people have them beside it. Nothing without a pool.
     """
     path = experiment.out / "synthetic.npz"
-    for stale in experiment.out.glob("synthetic*"):  # of an arm that was chosen before
-        shutil.rmtree(stale) if stale.is_dir() else stale.unlink()
+    _remove_stale(path.with_suffix(""))
     pool = additions.latest(experiment.folder(cell, experiment.seeds[0])).pool if cell.pool_size else None
     if pool is None:
         return []
@@ -136,6 +138,14 @@ def keep_synthetic(experiment: Experiment, cell: Cell) -> list[Path]:
         entropy=columns["entropy"].tolist(),
     )
     return [path, *shown]
+
+
+def _remove_stale(stem: Path) -> None:
+    """Remove what `keep_synthetic` wrote for an arm that was chosen before; whatever else people put here stays."""
+    for suffix in KEPT_SUFFIXES:
+        stem.with_suffix(suffix).unlink(missing_ok=True)
+    if (stem / METADATA).is_file() and not (stem / MANIFEST).exists():  # sounds; not somebody's export
+        shutil.rmtree(stem)
 
 
 def _shown(experiment: Experiment) -> Cell:
