@@ -187,7 +187,7 @@ def test_the_report_says_what_is_compared_and_what_is_kept():
     assert "1,000 labels, 64,932 unlabelled; 2 seeds, 143 labelled validation examples, 400 test examples." in text
     assert "5,000 more steps; of each, and of the first phase, the weights best on validation are judged" in text
     assert text.endswith("it is chosen.\n")
-    text = as_markdown(made_up_report(None), proof, table, beside_paper=False)
+    text = as_markdown({**made_up_report(None), "validation_examples": 0}, proof, table, beside_paper=False)
     assert "of each, and of the first phase, the last weights are judged" in text
     assert text.endswith(f"{NOTHING_TO_CHOOSE_ON}.\n")
 
@@ -203,3 +203,10 @@ def test_samples_are_pictured_where_they_are_grey_or_coloured(tmp_path, channels
     written = write_figures(tmp_path / "figures", run, curve, temperature=1.0)
     assert len(written) == pictures + 1
     assert all(path.is_file() for path in written)
+
+
+def test_a_baseline_that_one_seed_cannot_be_fitted_to_is_said_to_be_left_out():
+    fitted = {"chosen": "C=1", "grid": {}, "unlabeled": 0, "failed": None}
+    told = {"groups": {"odd": "baseline"}, "labeled": 4, "validation_examples": 0}
+    lines = baselines({**told, "baselines": {"odd": [fitted, {**fitted, "chosen": None, "failed": "C=1: one class"}]}})
+    assert "- odd: sees the labels alone; could not be fitted (C=1: one class)." in lines

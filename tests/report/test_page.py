@@ -1,21 +1,28 @@
 """The page: whole, small, safe, the same twice; and what it says where a run has less to say."""
 
+import json
 import re
 import shlex
 import shutil
 from html.parser import HTMLParser
 from itertools import pairwise
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 from synthsieve import open_run
-from synthsieve.config import load_settings
+from synthsieve.config import AugmentationSettings, load_settings
 from synthsieve.defaults import default_preset
+from synthsieve.entropy import Reason
 from synthsieve.errors import ConfigError, NothingToDraw
+from synthsieve.learning.run_folder import Origin
 from synthsieve.report import page as pages
-from synthsieve.report.facts import facts_of
+from synthsieve.report import sieved
+from synthsieve.report.facts import command_to_repeat, facts_of
 from synthsieve.report.figures import OF_POOL
 from synthsieve.report.page import LIMIT, write_report
+from synthsieve.review.fate import Fate
 from tests.finished import CRAIG
 from tests.report.conftest import EVIL
 
@@ -135,6 +142,44 @@ def test_the_command_it_tells_asks_for_the_same_settings(out, seen):
     assert load_settings(default_preset("digits", run.dataset), given).first_phase() == single.first_phase.settings
 
 
+def test_places_of_this_machine_stay_out_of_the_command(out):
+    run = open_run(out)
+    origin = Origin("/home/anna/people.csv", label="kind", schema="/home/anna/types.toml", data_dir="/home/anna/data")
+    words = shlex.split(command_to_repeat(origin, run.first_phase.settings, verb="fit", seeds=1, dataset=run.dataset))
+    assert words[2:9] == ["people.csv", "--label", "kind", "--schema", "types.toml", "--data-dir", "data"]
+
+
+def test_a_folder_is_no_place_for_the_page(out, tmp_path):
+    for folder in (tmp_path, Path(".")):
+        with pytest.raises(ConfigError, match=r"is a folder: try .*report.html"):
+            write_report(open_run(out), folder)
+
+
+def test_without_validation_rows_no_arm_is_said_to_be_chosen_on_them(out, tmp_path, quick_figures):
+    copy = tmp_path / "copy"
+    shutil.copytree(out, copy)
+    table = {**open_run(copy).table, "choice": None, "validation_examples": 0}
+    (copy / "table.json").write_text(json.dumps(table))
+    text = read(write_report(open_run(copy)))
+    assert "There are no validation examples to choose an arm on" in text
+    assert "chosen on 0" not in text
+
+
+@pytest.mark.parametrize(
+    ("settings", "ceiling", "kept", "line"),
+    [
+        ({"keep_fraction": 0.3}, 0.2, 3, "3 of 10 samples lie on the right side of their class's line, the highest at"),
+        ({"entropy_ceiling": 0.2, "keep_fraction": None}, 0.2, 10, "right side of the line, entropy below 0.2 nats"),
+        ({"entropy_ceiling": None, "keep_fraction": None}, np.inf, 10, "No line was drawn: all 10"),
+        ({"entropy_ceiling": None, "keep_fraction": None}, np.inf, 9, "9 of 10 samples are kept"),
+    ],
+)
+def test_the_line_is_said_to_be_where_it_is(settings, ceiling, kept, line):
+    reason = np.where(np.arange(10) < kept, Reason.KEPT, Reason.OTHER_LABEL)
+    fate = Fate(reason, np.ones(10), np.zeros(10), ceiling, AugmentationSettings(**settings), {})
+    assert line in sieved._line(sieved.ClassYield("all", 10, kept, kept, None), fate)
+
+
 def test_an_older_table_without_groups_is_told_too(out, tmp_path, quick_figures):
     run = open_run(out)
     table = {name: value for name, value in run.table.items() if name not in ("groups", "baselines")}
@@ -168,6 +213,9 @@ def test_a_pool_whose_weights_are_gone_is_told_and_the_rest_stays(out, tmp_path,
     written = write_report(open_run(copy))
     assert written.path == copy / "report.html"
     assert "The samples cannot be shown" in written.notes[0]
+    assert "an older version" in written.notes[0]
+    assert str(tmp_path) in written.notes[0]
+    assert str(tmp_path) not in written.path.read_text(encoding="utf-8")  # a page is handed round
     assert "All arms on the test set" in read(written)
 
 

@@ -63,7 +63,7 @@ def test_the_kept_model_stands_beside_labels_alone_and_the_best_classical_method
     (told,) = [reason for reason in answer_of(table()).reasons if reason.startswith("The model kept")]
     assert told == (
         "The model kept (real only) is right on 80.0\xa0% of the test set; the same network on the 50 labels alone "
-        "60.0\xa0% and the best classical method, label spreading, 70.0\xa0%."
+        "60.0\xa0% and the classical method that is best on test, label spreading, 70.0\xa0%."
     )
     (told,) = [reason for reason in answer_of(table(groups=False)).reasons if reason.startswith("The model kept")]
     assert told == "The model kept (real only) is right on 80.0\xa0% of the test set."

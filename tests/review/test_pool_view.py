@@ -9,6 +9,7 @@ from synthsieve.data.dataset import UNLABELED
 from synthsieve.entropy import Reason, entropy_of_logits
 from synthsieve.errors import CheckpointError, ConfigError, SelectionError
 from synthsieve.evaluation.quality import latents
+from synthsieve.learning import additions
 from synthsieve.review.fate import changed_settings, purity
 from synthsieve.review.marks import Marks
 from synthsieve.review.scores import Scores
@@ -166,3 +167,21 @@ def test_latents_of_an_earlier_model_cannot_be_replayed(view):
     moved = replace(view, pool=replace(view.pool, origin={**view.pool.origin, "latents_of": "0" * 16}))
     with pytest.raises(ConfigError, match="cannot be replayed"):
         moved.chain(0)
+
+
+def test_a_run_that_may_only_be_read_can_be_looked_at(tmp_path, monkeypatch):
+    out = finished_run("vector", tmp_path)
+
+    def refuse(*_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Scores, "write", refuse)
+    assert len(open_run(out).pool(CRAIG.name)) == 60
+    assert not list(out.rglob("*.scores.npz"))
+
+
+def test_scores_go_with_the_pool_they_are_of(tmp_path):
+    for name in ("pool-0000010.npz", "pool-0000010.scores.npz", "pool-0000020.scores.npz", "additions-0000010.npz"):
+        (tmp_path / name).touch()
+    additions.remove_older(tmp_path, additions.Additions(20, None, None, None, {}))
+    assert [path.name for path in tmp_path.iterdir()] == ["pool-0000020.scores.npz"]

@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import wave
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -53,7 +54,9 @@ def test_every_kind_is_taken_home_as_it_is(kind, tmp_path):
     assert ours["the class it was asked for"] == [view.classes[y] for y in view.pool.y]
     assert ours["how many samples of the pool it stands for; 0 if it is not selected"] == fate.weight.tolist()
     assert ours["what became of it, in words"] == [fate.in_words(row) for row in range(len(view))]
-    assert ours["of its chain: with those weights it gives the sample again"] == view.pool.chain_seed.tolist()
+    assert (
+        ours["of its chain: with the weights that ran it, it gives the latent again"] == view.pool.chain_seed.tolist()
+    )
     assert ours["of the classifier's answer to it, in nats; low is sure"] == view.pool.entropy.tolist()
     check_samples(kind, view, pool)
     export_view(view, fate, to=home, formats=[Format.NPZ, Format.HF], table=run.table)
@@ -218,3 +221,12 @@ def test_a_killed_export_leaves_nothing_under_its_name_and_the_next_one_sweeps(o
     assert os.listdir(tmp_path / left)
     export_view(view, view.sieved(), to=tmp_path / "home")
     assert os.listdir(tmp_path) == ["home"]
+
+
+def test_latents_of_an_earlier_model_are_said_to_be(opened, tmp_path):
+    run, view = opened
+    moved = replace(view, pool=replace(view.pool, origin={**view.pool.origin, "latents_of": "0123456789abcdef"}))
+    export_view(moved, moved.as_trained(), to=tmp_path / "home", table=run.table)
+    card = (tmp_path / "home" / "README.md").read_text(encoding="utf-8")
+    assert "Latents come again from their seeds (the column `seed`) and the weights `0123456789abcdef`" in card
+    assert "Each sample comes again" not in card

@@ -36,7 +36,7 @@ def as_markdown(report: dict[str, Any], proof: Proof, cells: tuple[Cell, ...], *
         f"{report['validation_examples']:,} labelled validation examples, {proof.num_items[0]:,} test examples. "
         f"The arms of a seed branch off the same first phase and take "
         f"{report['settings']['augmentation']['steps']:,} more steps; of each, and of the first phase, the "
-        f"{'last weights' if report['choice'] is None else 'weights best on validation'} are judged. "
+        f"{'weights best on validation' if report['validation_examples'] else 'last weights'} are judged. "
         "Figures are of the test set, in %.",
         "",
         *paper_shape(proof, cells, beside_paper=beside_paper),
@@ -112,8 +112,9 @@ def baselines(report: dict[str, Any]) -> list[str]:
         sees = (
             f"the labels and {each[0]['unlabeled']:,} unlabelled rows" if each[0]["unlabeled"] else "the labels alone"
         )
-        chosen = dict.fromkeys(one["chosen"] for one in each if one["chosen"] is not None)
-        told = f"chosen: {'; '.join(chosen)}" if chosen else f"could not be fitted ({each[0]['failed']})"
+        chosen = dict.fromkeys(one["chosen"] for one in each)
+        failed = [one["failed"] for one in each if one["chosen"] is None]
+        told = f"could not be fitted ({failed[0]})" if failed else f"chosen: {'; '.join(chosen)}"
         lines.append(f"- {name}: sees {sees}; {told}.")
     return [*lines, ""]
 

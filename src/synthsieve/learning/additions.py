@@ -190,6 +190,11 @@ def read_figures(folder: Path) -> list[dict[str, Any]]:
 def model_that_drew(run: RunFolder, pool: SyntheticPool) -> GenerativeClassifier:
     """The weights that decoded and judged a pool of the run."""
     path, learner = _weights_path(run.path, pool), run.new_learner()
+    if not path.is_file():
+        raise CheckpointError(
+            f"{path} is missing, without which no sample of the pool can be shown: an older version of synthsieve "
+            "kept no such weights, so give the same command with another folder"
+        )
     checkpoint.load_weights(path, learner)
     if model_hash(learner.averaged) != pool.origin["model_hash"]:
         raise CheckpointError(f"{path} holds other weights than those that drew the pool: fit again in another folder")
@@ -203,7 +208,8 @@ def remove_older(folder: Path, additions: Additions) -> None:
         if additions.pool is None or path != _weights_path(folder, additions.pool):
             path.unlink(missing_ok=True)
     for path in (*folder.glob("pool-*.npz"), *folder.glob("additions-*.npz")):
-        if path.stem.rpartition("-")[2].isdecimal() and int(path.stem.rpartition("-")[2]) < step:
+        chosen_at = path.name.partition(".")[0].rpartition("-")[2]  # of pool-STEP.scores.npz, too
+        if chosen_at.isdecimal() and int(chosen_at) < step:
             path.unlink(missing_ok=True)
 
 

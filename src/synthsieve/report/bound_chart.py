@@ -17,6 +17,10 @@ from synthsieve.sieve import Selection
 FURTHER = 5  # how many times the budget that was used the curve goes on to
 CHANCES = 5  # how often picks are drawn at random
 STOPS = 60  # places along the curve
+NOTES = {
+    Coreset.RANDOM: ("This arm itself took random picks.",),
+    Coreset.ADACORE: ("Measured with this pool's curvature alone; training averaged over its earlier choices, too.",),
+}
 
 
 def bound_against_budget(view: PoolView, fate: Fate) -> Chart:
@@ -55,7 +59,7 @@ def bound_against_budget(view: PoolView, fate: Fate) -> Chart:
         x=Axis("share of the kept samples that is selected, %", Scale.LOG, low=shares[0], high=shares[-1]),
         y=Axis("L, the bound on the gradient error" + (", in AdaCore's unit" if adacore else ""), low=0.0),
         layers=tuple(layers),
-        note="Lower is better.",
+        note=" ".join(("Lower is better.", *NOTES.get(fate.settings.coreset, ()))),
     )
 
 

@@ -37,7 +37,7 @@ def chain_log_density(view: PoolView) -> Chart:
         ),
         note=(
             f"{len(rows)} chains of the pool, run again: step size {chains.step_size:g}, temperature "
-            f"{chains.temperature:g}. Flat at the end: they have settled."
+            f"{chains.temperature:g}. Where the curve ends flat, they have settled."
         ),
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from synthsieve.config import Settings, load_settings, settings_from
@@ -29,7 +30,8 @@ FILES = {
     "run.json": "settings, classes and versions",
     "split.json": "which rows are labelled, unlabelled, validation and test",
 }
-FLAGS = ("label", "text", "schema", "features", "data_dir")
+FLAGS = ("label", "text")
+PATHS = ("schema", "features", "data_dir")
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,8 @@ class Facts:
     """All of it, ready to be printed.
 
     Attributes:
-        command: repeats the run, up to the number of threads.
+        command: repeats the run, up to the number of threads, where the data lie; of paths it has the last part alone,
+            for a report is handed round.
         settings: resolved, name -> value.
         split: part -> size; hashes: seed -> hash of its split.
         versions: package -> version.
@@ -85,9 +88,10 @@ def command_to_repeat(origin: Origin, settings: Settings, *, verb: str, seeds: i
     usual = load_settings(default_preset(origin.source, dataset))
     usual = usual.first_phase() if verb == "fit" else usual
     mine, theirs = _flat(settings.model_dump(mode="json")), _flat(usual.model_dump(mode="json"))
-    words = ["synthsieve", *verb.split(), origin.source]
-    for flag in FLAGS:
+    words = ["synthsieve", *verb.split(), last_part(origin.source)]
+    for flag in (*FLAGS, *PATHS):
         value = getattr(origin, flag)
+        value = last_part(value) if value and flag in PATHS else value
         words += [] if value is None else [f"--{flag.replace('_', '-')}", value]
     if settings.seed:
         words += ["--seed", str(settings.seed)]
@@ -97,6 +101,11 @@ def command_to_repeat(origin: Origin, settings: Settings, *, verb: str, seeds: i
         if name != "seed" and value != theirs[name]:
             words += ["--set", f"{name}={_as_toml(value)}"]
     return shlex.join([*words, "-o", "again"])
+
+
+def last_part(path: str) -> str:
+    """Of an absolute path its last part; anything else, such as the name of a source, as it is."""
+    return Path(path).name if Path(path).is_absolute() else path
 
 
 def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -20,7 +20,6 @@ CROSS_ENTROPIES = {
     "implicit_cross_entropy": ("implicit samples", Tone.OCHRE, Dash.DASH_DOT),
     "validation_cross_entropy": ("validation examples", Tone.GREEN, Dash.DASHED),
 }
-NOT_BRANCHED = ("supervised only", Arm.FIRST_PHASE)
 
 
 def losses(run: Run, arm: str | None = None) -> Chart:
@@ -105,7 +104,7 @@ def _arm_rows(run: Run, begins: int) -> dict[str, list[Row]]:
     found = {}
     for name, entry in ({} if run.table is None else run.table["arms"]).items():
         cell = Cell(Arm(entry["arm"]), int(entry["pool_size"]))
-        if cell.arm not in NOT_BRANCHED:
+        if cell.arm.branches_off:
             rows = read(run.path / f"seed-{run.seed}" / cell.slug / "history.jsonl")
             found[name] = [row for row in rows if row["step"] >= begins]
     return found

@@ -21,7 +21,7 @@ from synthsieve import __version__
 from synthsieve.charts import svg, svg_style
 from synthsieve.charts.palette import LIGHT
 from synthsieve.data.dataset import Dataset
-from synthsieve.errors import CheckpointError, DataError
+from synthsieve.errors import CheckpointError, ConfigError, DataError
 from synthsieve.evaluation.accuracy import score_part
 from synthsieve.files import write_text
 from synthsieve.progress import Progress
@@ -67,6 +67,9 @@ def write_report(
 
     The first time, every sample of that pool is looked at again, and `progress` is told; `drawing` of the figures.
     """
+    target = run.path / NAME if path is None else path
+    if target.is_dir():
+        raise ConfigError(f"expected a file to write the report to, but {target} is a folder: try {target / NAME}")
     dataset = _dataset(run)
     view, missing = _pool(run, arm, progress)
     fate = None if view is None else view.as_trained()
@@ -80,7 +83,7 @@ def write_report(
         "on_test": None if run.table is None else verdict.on_test_in_one_line(run.table),
         "groups": {} if run.table is None else arm_rows(run.table, answer.kept),
         "pool": None if view is None or fate is None else sieved.sieved(view, fate),
-        "missing": missing,
+        "missing": _without_places(missing, run),
         "quality": None if run.table is None else run.table.get("quality"),
         "learned": learned(run, None if view is None else view.name),
         "facts": facts_of(run, dataset),
@@ -94,7 +97,6 @@ def write_report(
         template = pages.get_template("class.html")
         context["gallery"] = gallery(view, fate, lambda one: template.render(samples=one), room)
     text = _render(pages, context)
-    target = run.path / NAME if path is None else path
     write_text(target, text)
     told = (*([missing] if missing else []), *notes, *context["gallery"].notes)
     return Written(target, len(text.encode()), None if view is None else view.name, str(answer), told)
@@ -117,6 +119,15 @@ def _pool(run: Run, arm: str | None, progress: Progress | None) -> tuple[PoolVie
         return run.pool(arm, progress=progress), ""
     except (CheckpointError, DataError) as error:
         return None, f"The samples cannot be shown: {error}."
+
+
+def _without_places(text: str, run: Run) -> str:
+    """The text without the folders that data and run lie in: a page is handed round."""
+    origin = run.first_phase.origin
+    named = [Path(one) for one in (origin.source, origin.schema, origin.features, origin.data_dir) if one]
+    for place in {path.parent for path in (*named, run.path.absolute()) if path.is_absolute()}:
+        text = text.replace(f"{place}/", "")
+    return text
 
 
 def _answer(run: Run, dataset: Dataset | None) -> verdict.Answer:

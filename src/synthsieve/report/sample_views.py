@@ -12,9 +12,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from synthsieve.data.dataset import Kind
 from synthsieve.data.schema import ColumnType, TableSchema
 from synthsieve.export.media import png_bytes, wav_bytes
+from synthsieve.review.pixels import can_be_seen, pixels_of
 from synthsieve.review.pool_view import PoolView
 from synthsieve.waveforms import Waveforms
 
@@ -25,7 +25,6 @@ MOST_NUMBERS = 12  # longer vectors are shown as bars
 MOST_BARS = 256
 SHOWN_SIDE = 88  # of a picture on the page, in CSS pixels
 SHOWN_SOUND = (150, 88)  # of a spectrogram: the width of a player
-RAMP = ((13, 18, 43), (34, 74, 125), (46, 145, 160), (160, 212, 150), (252, 246, 200))  # quiet to loud
 
 
 @dataclass(frozen=True)
@@ -127,20 +126,13 @@ def _views(view: PoolView, x: np.ndarray, items: Any, detail: Detail, *, audible
     if isinstance(items, pa.Table):
         return _rows_of(items.drop_columns(_made_up(view)))
     if isinstance(items, Waveforms):
-        spectrograms = x if view.run.encoding.layout.kind == Kind.SOUND else None
+        spectrograms = pixels_of(view, x) if can_be_seen(view) else None
         return _sounds(items, spectrograms, detail, audible=audible)
     if isinstance(items, np.ndarray) and items.ndim == 4 and items.shape[1] in (1, 3):
-        return [_picture(_as_pixels(image), detail) for image in items]
+        return [_picture(image, detail) for image in pixels_of(view, items)]
     if isinstance(items, np.ndarray) and items.ndim == 2 and items.dtype.kind in "fiu":
         return _vectors(items, view)
     return [Words(_cut(item if isinstance(item, str) else str(item), LONGEST_TEXT)) for item in items]
-
-
-def _as_pixels(image: np.ndarray) -> np.ndarray:
-    """uint8 from pixels, or from floats in [-1, 1]."""
-    if image.dtype == np.uint8:
-        return image
-    return np.rint((np.clip(np.nan_to_num(image), -1, 1) + 1) * 127.5).astype(np.uint8)
 
 
 def _picture(image: np.ndarray, detail: Detail) -> Picture:
@@ -164,7 +156,7 @@ def _png(image: np.ndarray, detail: Detail) -> str:
 
 
 def _sounds(items: Waveforms, spectrograms: np.ndarray | None, detail: Detail, *, audible: bool) -> list[Shown]:
-    """A player each, under its spectrogram where there is one: (n, 1, mels, frames), low notes below."""
+    """A player each, under its spectrogram where there is one: uint8 (n, 3, mels, frames)."""
     longest = int(detail.seconds * items.rate)
     uris: list[str | None] = [
         _data_uri("audio/wav", wav_bytes(np.asarray(sound)[:longest], items.rate)) if audible and longest else None
@@ -172,18 +164,10 @@ def _sounds(items: Waveforms, spectrograms: np.ndarray | None, detail: Detail, *
     ]
     if spectrograms is None:
         return [Sound(uri) for uri in uris]
-    low, high = float(spectrograms.min()), float(spectrograms.max())
-    levels = (spectrograms[:, 0, ::-1] - low) / max(high - low, 1e-9)
-    pictures = [_png(_coloured(image), detail) for image in levels]
+    pictures = [_png(image, detail) for image in spectrograms]
     return [
         Picture(uri, *SHOWN_SOUND, True, sound, is_of_sound=True) for uri, sound in zip(pictures, uris, strict=True)
     ]
-
-
-def _coloured(levels: np.ndarray) -> np.ndarray:
-    """Levels in [0, 1], (height, width), from quiet and dark to loud and bright: uint8 (3, height, width)."""
-    places = np.linspace(0, 1, len(RAMP))
-    return np.stack([np.rint(np.interp(levels, places, stops)) for stops in zip(*RAMP, strict=True)]).astype(np.uint8)
 
 
 def _made_up(view: PoolView) -> list[str]:

@@ -94,10 +94,14 @@ def _yield(name: str, view: PoolView, fate: Fate, among: np.ndarray) -> ClassYie
 
 
 def _line(total: ClassYield, fate: Fate) -> str:
-    if total.kept == total.drawn:
-        return f"No line was drawn: all {count(total.drawn)} samples are kept"
-    words = f"{count(total.kept)} of {count(total.drawn)} samples lie on the right side of the line"
-    return f"{words}, entropy below {figure(fate.entropy_ceiling)} nats" if np.isfinite(fate.entropy_ceiling) else words
+    if not np.isfinite(fate.entropy_ceiling):
+        if total.kept == total.drawn:
+            return f"No line was drawn: all {count(total.drawn)} samples are kept"
+        return f"{count(total.kept)} of {count(total.drawn)} samples are kept"
+    kept = f"{count(total.kept)} of {count(total.drawn)} samples lie on the right side of"
+    if fate.settings.entropy_ceiling is None:
+        return f"{kept} their class's line, the highest at {figure(fate.entropy_ceiling)} nats"
+    return f"{kept} the line, entropy below {figure(fate.entropy_ceiling)} nats"
 
 
 def _trained(fate: Fate) -> str:
@@ -123,12 +127,6 @@ def _rule(settings: AugmentationSettings) -> str:
         each = f"Of each class the surest {kept} are kept, so that every class has a line of its own"
         return f"{start} {each}; the highest is the ceiling.{asked}"
     return f"{start} This arm filters nothing, for comparison.{asked}"
-
-
-def in_short(pool: Sieved) -> str:
-    """For the summary: `5,000 drawn, 1,500 kept, 150 selected`."""
-    drawn, kept, selected = (count(n) for n in (pool.total.drawn, pool.total.kept, pool.total.selected))
-    return f"{drawn} drawn, {kept} kept, {selected} selected"
 
 
 def coreset_in_one_line(pool: Sieved) -> str:

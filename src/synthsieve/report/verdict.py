@@ -157,7 +157,7 @@ def _beside_others(table: dict[str, Any], kept: str) -> list[str]:
         told.append(f"the same network on the {table['labeled']:,} labels alone {percent(others.pop(Arm.SUPERVISED))}")
     if others:
         best = max(others, key=lambda name: others[name])
-        told.append(f"the best classical method, {best}, {percent(others[best])}")
+        told.append(f"the classical method that is best on test, {best}, {percent(others[best])}")
     start = f"The model kept ({kept}) is right on {percent(mean[kept])} of the test set"
     return [f"{start}; {listed(told)}."] if told else [f"{start}."]
 

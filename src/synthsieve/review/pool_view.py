@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -90,7 +91,8 @@ class PoolView:
                 judge=judge,
                 progress=progress,
             )
-            scores.write(path, chosen.pool)
+            with suppress(OSError):  # of a run that may only be read: they are worked out again the next time
+                scores.write(path, chosen.pool)
         return cls(name, run, dataset, chosen.step, chosen.figures, chosen.pool, model, scores, marks)
 
     def __len__(self) -> int:

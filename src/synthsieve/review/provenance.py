@@ -33,7 +33,7 @@ MEANINGS = {
     "selected": "whether it is meant for training",
     "reason": "what became of it, in words",
     "source": "the arm that drew it and the hash of the weights",
-    "seed": "of its chain: with those weights it gives the sample again",
+    "seed": "of its chain: with the weights that ran it, it gives the latent again",
 }
 CHOSEN_BY = {
     Coreset.EVERYTHING: "All of them are taken, each with weight 1.",
