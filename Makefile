@@ -8,7 +8,7 @@ WORKERS ?= $(shell nproc 2>/dev/null || echo 2)
 ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 SCREEN := $(VENV)/.browser
 
-.PHONY: demo test test-browser check lint slow bench bench-selection clean
+.PHONY: demo gallery test test-browser check lint slow bench bench-selection clean
 
 $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -18,6 +18,10 @@ $(STAMP): pyproject.toml constraints.txt
 
 demo: $(STAMP)
 	$(BIN)/synthsieve run digits -o demo
+
+gallery: $(STAMP)
+	@test -f demo/table.json || $(MAKE) demo
+	$(BIN)/synthsieve serve demo
 
 test: $(STAMP)
 	$(ONE_THREAD) $(BIN)/python -m pytest -q -n $(WORKERS)
