@@ -163,7 +163,10 @@ class RunFolder:
     def check_asked(self, settings: Settings, dataset: Dataset) -> None:
         """Refuse to go on with other data or other settings than the run began with."""
         self.split.check_against(dataset)
-        before, now = _flat(self.settings.model_dump(mode="json")), _flat(settings.model_dump(mode="json"))
+        before, now = (
+            flat_settings(self.settings.model_dump(mode="json")),
+            flat_settings(settings.model_dump(mode="json")),
+        )
         changed = [name for name in before if before[name] != now[name]]
         if changed:
             name = changed[0]
@@ -207,9 +210,9 @@ def versions() -> dict[str, str]:
     return found
 
 
-def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+def flat_settings(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     """{"a": {"b": 1}} -> {"a.b": 1}."""
     flat: dict[str, Any] = {}
     for name, value in values.items():
-        flat |= _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}
+        flat |= flat_settings(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}
     return flat

@@ -11,7 +11,7 @@ from typing import Any
 from synthsieve.config import Settings, load_settings, settings_from
 from synthsieve.data.dataset import Dataset
 from synthsieve.defaults import default_preset
-from synthsieve.learning.run_folder import Origin
+from synthsieve.learning.run_folder import Origin, flat_settings
 from synthsieve.report.wording import count
 from synthsieve.review.run import Run
 
@@ -75,7 +75,7 @@ def facts_of(run: Run, dataset: Dataset | None) -> Facts:
     verb = "run" if table is not None else ("fit --augment" if settings.augmentation.steps else "fit")
     return Facts(
         command_to_repeat(first.origin, settings, verb=verb, seeds=len(seeds), dataset=dataset),
-        {name: _as_toml(value) for name, value in _flat(settings.model_dump(mode="json")).items()},
+        {name: _as_toml(value) for name, value in flat_settings(settings.model_dump(mode="json")).items()},
         {name: count(len(rows)) for name, rows in parts.items() if len(rows) or name != "left out"},
         hashes,
         versions,
@@ -87,7 +87,7 @@ def command_to_repeat(origin: Origin, settings: Settings, *, verb: str, seeds: i
     """A command line that asks for these settings: what differs from the source's own preset is said by --set."""
     usual = load_settings(default_preset(origin.source, dataset))
     usual = usual.first_phase() if verb == "fit" else usual
-    mine, theirs = _flat(settings.model_dump(mode="json")), _flat(usual.model_dump(mode="json"))
+    mine, theirs = flat_settings(settings.model_dump(mode="json")), flat_settings(usual.model_dump(mode="json"))
     words = ["synthsieve", *verb.split(), last_part(origin.source)]
     for flag in (*FLAGS, *PATHS):
         value = getattr(origin, flag)
@@ -106,13 +106,6 @@ def command_to_repeat(origin: Origin, settings: Settings, *, verb: str, seeds: i
 def last_part(path: str) -> str:
     """Of an absolute path its last part; anything else, such as the name of a source, as it is."""
     return Path(path).name if Path(path).is_absolute() else path
-
-
-def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for name, value in values.items():
-        flat |= _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}
-    return flat
 
 
 def _as_toml(value: Any) -> str:
