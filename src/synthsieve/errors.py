@@ -29,6 +29,10 @@ class CheckpointError(SynthsieveError):
     """A checkpoint is missing, truncated, foreign or of another configuration."""
 
 
+class LostProcessError(SynthsieveError):
+    """Another process of the same training ended before the work was done."""
+
+
 class SelectionError(SynthsieveError):
     """The input of a selection is malformed, or nothing survives it."""
 
