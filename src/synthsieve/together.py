@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -133,7 +134,13 @@ def joined() -> Iterator[Together]:
 
 @contextmanager
 def _told_to_stop(together: Together) -> Iterator[None]:
-    """torchrun ends the others with SIGTERM when one process failed: leave by an error, with a sentence."""
+    """torchrun ends the others with SIGTERM when one process failed: leave by an error, with a sentence.
+
+    Ray Train runs us in a thread, where no signal can be caught, and ends the others by itself.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
 
     def leave(number: int, frame: Any) -> None:
         raise LostProcessError(_lost(str(together.share.rank)))

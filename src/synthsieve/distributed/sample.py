@@ -18,7 +18,7 @@ from synthsieve.files import write_json, written_atomically
 from synthsieve.progress import Progress, Silent
 from synthsieve.sampling.langevin import LangevinSettings
 
-ABOUT = "samples.json"
+ABOUT = "_samples.json"  # hidden from readers of Parquet folders
 SHARD = 10 * BLOCK  # chains of a file
 
 
@@ -49,10 +49,10 @@ class Drawing:
 
 
 def sample_shards(drawing: Drawing, *, engine: Engine, progress: Progress | None = None) -> list[Path]:
-    """Draw `per_class` samples of every class into OUT/part-NNNNN.parquet, beside OUT/samples.json; all or none.
+    """Draw `per_class` samples of every class into OUT/part-NNNNN.parquet, beside OUT/_samples.json; all or none.
 
     The samples are those of `drawing.draw_samples` with one thread. Columns: `class`, `latent`, `chain_seed`, `x`
-    (flat; its shape is in samples.json), `logit_CLASS` for every class, `entropy`. `select` reads the folder.
+    (flat; its shape is in _samples.json), `logit_CLASS` for every class, `entropy`. `select` reads the folder.
     """
     progress, out = progress or Silent(), drawing.out
     there = [path.name for path in out.iterdir() if path.name != HIDDEN] if out.is_dir() else []

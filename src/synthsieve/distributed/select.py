@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import zip_longest
 from pathlib import Path
@@ -43,6 +43,7 @@ class SievedShards(Told):
     Attributes:
         rows: how many rows were given.
         rejected: how many were rejected, by reason in words.
+        stages: wall seconds of each stage.
     """
 
     rows: int
@@ -55,10 +56,14 @@ class SievedShards(Told):
     notes: tuple[str, ...]
     seconds: float
     compile_seconds: float = 0.0
+    stages: dict[str, float] = field(default_factory=dict)
 
     @property
     def num_rows(self) -> int:
         return self.rows
+
+    def as_dict(self) -> dict[str, Any]:
+        return {**super().as_dict(), "stage_seconds": {name: round(time, 2) for name, time in self.stages.items()}}
 
     @property
     def rejected_counts(self) -> dict[str, int]:
@@ -87,7 +92,8 @@ def select_shards(
         blocks = cut(shards, rows_in_a_block(width if width > 1 else _list_width(shards)))
         job = Job(shards, blocks, work, sieving, shards.classes)
         stages = _Stages(engine, len(blocks), progress or Silent())
-        told = replace(_sieve(job, budget, stages), seconds=time.perf_counter() - started)
+        told = _sieve(job, budget, stages)
+        told = replace(told, seconds=time.perf_counter() - started, stages=stages.seconds)
         summary = {key: value for key, value in told.as_dict().items() if not key.endswith("seconds")}
         write_json(work.path / "summary.json", summary)
         for name in WRITTEN:
@@ -326,6 +332,7 @@ class _Stages:
     def __init__(self, engine: Engine, num_blocks: int, progress: Progress) -> None:
         self.engine, self.num_blocks, self.progress = engine, num_blocks, progress
         self.done = 0.0
+        self.seconds: dict[str, float] = {}
 
     def blocks(self, name: str, weight: float, work: Work) -> Iterator[dict[str, Any]]:
         return self._told(name, weight, self.engine.blocks, work, self.num_blocks)
@@ -342,9 +349,10 @@ class _Stages:
     def _told(
         self, name: str, weight: float, run: Callable[[Work, int], Iterator[dict[str, Any]]], work: Work, count: int
     ) -> Iterator[dict[str, Any]]:
-        begun = self.done
+        begun, started = self.done, time.perf_counter()
         self.progress.update(round(1000 * begun / self._TOTAL), 1000, name)
         for number, result in enumerate(run(work, count), 1):
             self.progress.update(round(1000 * (begun + weight * number / count) / self._TOTAL), 1000, name)
             yield result
         self.done = begun + weight
+        self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - started

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
+import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from synthsieve.files import written_atomically
-
-HIDDEN = ".work"
+HIDDEN = ".synthsieve-work"
 
 
 @dataclass(frozen=True)
@@ -29,10 +28,14 @@ class WorkFolder:
         return work
 
     def save(self, name: str, **arrays: np.ndarray) -> None:
-        """Each array as NAME/KEY.npy."""
+        """Each array as NAME/KEY.npy, whole or not at all; a power cut may lose it, and the whole job with it."""
+        folder = self.path / name
+        folder.mkdir(parents=True, exist_ok=True)
         for key, array in arrays.items():
-            with written_atomically(self.path / name / f"{key}.npy") as partial, partial.open("wb") as file:
+            partial = folder / f".{key}.{uuid.uuid4().hex}.partial"  # two workers may both believe a piece to be theirs
+            with partial.open("wb") as file:
                 np.save(file, array, allow_pickle=False)
+            os.replace(partial, folder / f"{key}.npy")
 
     def load(self, name: str, key: str) -> np.ndarray:
         """NAME/KEY.npy, mapped: only what is looked at is read."""

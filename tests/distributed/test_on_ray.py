@@ -1,0 +1,166 @@
+"""Ray as the engine: the same bytes for any number of workers, and after a lost one; errors in one sentence."""
+
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from functools import partial
+
+import pytest
+
+from synthsieve.cli.app import main
+from synthsieve.distributed import on_ray
+from synthsieve.errors import ClusterError, SelectionError
+from tests.distributed.made_up import contents, rows, sieved, write_shards
+
+pytest.importorskip("ray")
+
+
+@pytest.fixture
+def alone():
+    """No cluster before, none after."""
+    import ray
+
+    ray.shutdown()
+    yield
+    ray.shutdown()
+
+
+def run(*arguments):
+    try:
+        main([str(argument) for argument in arguments])
+    except SystemExit as ended:
+        return ended.code or 0
+    return 0
+
+
+def closed_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+@pytest.mark.parametrize("address", ["nowhere", "here:port", "127.0.0.1:99999"])
+def test_an_address_that_is_none_is_told(address):
+    with pytest.raises(ClusterError, match="expected --cluster as local or HOST:PORT"), on_ray.connected(address):
+        pass
+
+
+def test_nobody_at_the_address_is_told_at_once_and_nothing_is_written(tmp_path, capsys):
+    source = write_shards(tmp_path / "in", *rows(300))
+    started = time.monotonic()
+    assert run("select", source, "-o", tmp_path / "out", "--cluster", f"127.0.0.1:{closed_port()}") == 2
+    assert time.monotonic() - started < 15
+    err = capsys.readouterr().err
+    assert "expected a Ray cluster at 127.0.0.1" in err
+    assert len(err.strip().splitlines()) == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_without_ray_the_way_to_get_it_is_told(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(ClusterError, match=r"pip install 'synthsieve\[cluster\]'"):
+        on_ray.required()
+
+
+@pytest.mark.parametrize("option", [["--dry-run"], ["--curvature", "softmax"], ["--jobs", "2"]])
+def test_options_that_do_not_go_together_are_told(tmp_path, capsys, option):
+    source = write_shards(tmp_path / "in", *rows(300))
+    assert run("select", source, "-o", tmp_path / "out", "--cluster", "local", *option) == 2
+    assert option[0] in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_something_else_at_the_address_is_told_in_time():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        started = time.monotonic()
+        address = f"127.0.0.1:{listener.getsockname()[1]}"
+        with pytest.raises(ClusterError, match="no answer in"), on_ray.connected(address):
+            pass
+        assert time.monotonic() - started < 40
+
+
+@pytest.mark.slow
+def test_one_two_and_four_workers_write_the_same_bytes(tmp_path, alone, capsys):
+    source = write_shards(tmp_path / "in", *rows(40_000, decimals=6), files=4, group=2_500)
+    sieved(source, tmp_path / "here", keep_fraction=0.7, part_rows=4_000)
+    for workers in (1, 2, 4):
+        out = tmp_path / str(workers)
+        asked = ["--keep-fraction", "0.7", "--part-rows", "4000", "--workers", workers, "--quiet"]
+        assert run("select", source, "-o", out, "--cluster", "local", *asked) == 0
+        assert contents(out) == contents(tmp_path / "here")
+        assert sorted(path.name for path in out.iterdir()) == ["selected", "selection", "summary.json"]
+
+
+def dies_once(folder, number):
+    """Work whose third piece takes its worker with it, the first time."""
+    mark = folder / "died"
+    if number == 2 and not mark.exists():
+        mark.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return {"square": number * number, "from": os.getpid()}
+
+
+def refuses(number):
+    if number == 1:
+        raise SelectionError("not this one")
+    if number == 2:
+        raise OSError(28, "No space left on device", "/somewhere")
+    return {}
+
+
+@pytest.mark.slow
+def test_a_killed_worker_costs_its_piece_and_errors_keep_their_words(tmp_path, alone):
+    with on_ray.connected("local", workers=2) as engine:
+        for name in ("blocks", "parts"):
+            folder = tmp_path / name
+            folder.mkdir()
+            found = list(getattr(engine, name)(partial(dies_once, folder), 6))
+            assert (folder / "died").exists()
+            assert [told["square"] for told in found] == [0, 1, 4, 9, 16, 25]
+            assert os.getpid() not in {told["from"] for told in found}
+            with pytest.raises(SelectionError, match="not this one"):
+                list(getattr(engine, name)(refuses, 2))
+            with pytest.raises(OSError, match="No space left") as caught:
+                list(getattr(engine, name)(partial(_second, refuses), 1))
+            assert caught.value.filename == "/somewhere"
+
+
+def _second(work, number):
+    return work(number + 2)
+
+
+@pytest.mark.slow
+def test_a_node_killed_while_it_works_changes_no_byte(tmp_path, alone):
+    import ray
+    from ray.cluster_utils import Cluster
+
+    source = write_shards(tmp_path / "in", *rows(60_000, decimals=6), files=4, group=2_500)
+    sieved(source, tmp_path / "here", part_rows=2_500)
+    small = {"num_cpus": 1, "object_store_memory": 80 * 2**20}
+    cluster = Cluster(initialize_head=True, head_node_args={**small, "include_dashboard": False})
+    try:
+        second = cluster.add_node(**small)
+        ray.init(address=cluster.address, log_to_driver=False)
+        assert ray.cluster_resources()["CPU"] == 2
+        killed = threading.Event()
+
+        def kill():
+            parts = tmp_path / "out" / ".synthsieve-work" / "parts"
+            while not any(parts.glob("*/gains.npy")):
+                time.sleep(0.02)
+            cluster.remove_node(second, allow_graceful=False)
+            killed.set()
+
+        threading.Thread(target=kill, daemon=True).start()
+        sieved(source, tmp_path / "out", part_rows=2_500, engine=on_ray.RayEngine())
+        assert killed.wait(30)
+        assert ray.cluster_resources()["CPU"] == 1
+    finally:
+        ray.shutdown()
+        cluster.shutdown()
+    assert contents(tmp_path / "out") == contents(tmp_path / "here")
