@@ -134,33 +134,68 @@ def _second(work, number):
     return work(number + 2)
 
 
-@pytest.mark.slow
-def test_a_node_killed_while_it_works_changes_no_byte(tmp_path, alone):
+@pytest.fixture
+def two_nodes(alone):
+    """A cluster of two nodes with a worker each, this process connected to the first; and the second."""
     import ray
     from ray.cluster_utils import Cluster
 
-    source = write_shards(tmp_path / "in", *rows(60_000, decimals=6), files=4, group=2_500)
-    sieved(source, tmp_path / "here", part_rows=2_500)
     small = {"num_cpus": 1, "object_store_memory": 80 * 2**20}
     cluster = Cluster(initialize_head=True, head_node_args={**small, "include_dashboard": False})
+    second = cluster.add_node(**small)
+    ray.init(address=cluster.address, log_to_driver=False)
     try:
-        second = cluster.add_node(**small)
-        ray.init(address=cluster.address, log_to_driver=False)
         assert ray.cluster_resources()["CPU"] == 2
-        killed = threading.Event()
-
-        def kill():
-            parts = tmp_path / "out" / ".synthsieve-work" / "parts"
-            while not any(parts.glob("*/gains.npy")):
-                time.sleep(0.02)
-            cluster.remove_node(second, allow_graceful=False)
-            killed.set()
-
-        threading.Thread(target=kill, daemon=True).start()
-        sieved(source, tmp_path / "out", part_rows=2_500, engine=on_ray.RayEngine())
-        assert killed.wait(30)
-        assert ray.cluster_resources()["CPU"] == 1
+        yield cluster, second
     finally:
         ray.shutdown()
         cluster.shutdown()
+
+
+def kill_when(ready, cluster, node):
+    """Kill the node in the background as soon as `ready()`."""
+
+    def wait():
+        while not ready():
+            time.sleep(0.02)
+        cluster.remove_node(node, allow_graceful=False)
+
+    killer = threading.Thread(target=wait, daemon=True)
+    killer.start()
+    return killer
+
+
+def takes_a_while(folder, number):
+    import ray
+
+    (folder / f"{number} {ray.get_runtime_context().get_node_id()} {os.getpid()}").touch()
+    time.sleep(1.0)
+    return {"square": number * number}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["blocks", "parts"])
+def test_pieces_of_a_killed_node_are_done_again(tmp_path, two_nodes, name):
+    cluster, second = two_nodes
+
+    def is_at_work():
+        return any(path.name.split()[1] == second.node_id for path in tmp_path.iterdir())
+
+    killer = kill_when(is_at_work, cluster, second)
+    found = list(getattr(on_ray.RayEngine(), name)(partial(takes_a_while, tmp_path), 12))
+    assert [told["square"] for told in found] == [number * number for number in range(12)]
+    killer.join(30)
+    begun = [path.name.split()[0] for path in tmp_path.iterdir()]
+    assert len(begun) > len(set(begun)) == 12
+
+
+@pytest.mark.slow
+def test_a_node_killed_while_it_selects_changes_no_byte(tmp_path, two_nodes):
+    source = write_shards(tmp_path / "in", *rows(60_000, decimals=6), files=4, group=2_500)
+    sieved(source, tmp_path / "here", part_rows=2_500)
+    parts = tmp_path / "out" / ".synthsieve-work" / "parts"
+    killer = kill_when(lambda: any(parts.glob("*/gains.npy")), *two_nodes)
+    sieved(source, tmp_path / "out", part_rows=2_500, engine=on_ray.RayEngine())
+    killer.join(30)
+    assert not killer.is_alive()
     assert contents(tmp_path / "out") == contents(tmp_path / "here")
