@@ -199,3 +199,18 @@ def test_a_full_disk_is_told_and_the_earlier_result_stays(tmp_path, source, monk
     with pytest.raises(SelectionError, match="got No space left on device"):
         sieved(source, tmp_path / "out", budget=0.2)
     assert contents(tmp_path / "out") == before
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("classes", [1, 10])
+def test_four_parts_a_class_stay_within_three_percent_of_one_machine(tmp_path, classes):
+    generator = np.random.default_rng(0)
+    logits = generator.normal(size=(60_000, 10)) * 1.5 + np.linspace(-0.5, 0.5, 10)
+    labels = generator.integers(0, classes, len(logits))
+    logits[np.arange(len(logits)), labels] += 2.0
+    source = write_shards(tmp_path / "in", labels, logits)
+    told = sieved(source, tmp_path / "out", part_rows=15_000 // classes)
+    assert all("in 4 parts" in note or "in 5 parts" in note for note in told.notes)
+    alone = select(labels=labels, logits=logits, n_jobs=1)
+    assert told.num_selected == len(alone)
+    assert told.gradient_bound <= 1.03 * alone.gradient_bound

@@ -49,8 +49,9 @@ class RayEngine:
             return {"answer": [_answer(work, int(number)) for number in batch["number"]]}
 
         numbers = data.from_items([{"number": number} for number in range(count)], override_num_blocks=count)
-        for row in numbers.map_batches(answer, batch_size=None).iter_rows():
-            yield _understood(row["answer"])
+        with _lost_workers_told():
+            for row in numbers.map_batches(answer, batch_size=None).iter_rows():
+                yield _understood(row["answer"])
 
     def parts(self, work: Work, count: int) -> Iterator[dict[str, Any]]:
         import ray
@@ -64,7 +65,8 @@ class RayEngine:
                 while number not in answers:
                     done, _ = ray.wait(list(waiting), num_returns=1)
                     for one in done:
-                        answers[waiting.pop(one)] = _fetched(one)
+                        with _lost_workers_told():
+                            answers[waiting.pop(one)] = ray.get(one)
                 yield _understood(answers.pop(number))
         finally:
             for one in waiting:
@@ -180,16 +182,18 @@ def _understood(answer: str) -> dict[str, Any]:
     return result
 
 
-def _fetched(one: Any) -> str:
+@contextmanager
+def _lost_workers_told() -> Iterator[None]:
+    """What Ray raises once it gives up on a piece, as a sentence; errors within a piece stay as they are."""
     import ray
 
     try:
-        answer: str = ray.get(one)
-    except ray.exceptions.RaySystemError as error:
-        raise ClusterError(f"a worker of the cluster was lost again and again ({str(error).splitlines()[0]})") from None
-    except (ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError) as error:
+        yield
+    except ray.exceptions.RayTaskError:
+        raise
+    except ray.exceptions.RayError as error:
+        why = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise ClusterError(
-            f"a worker was lost {_RETRIES + 1} times over the same piece ({str(error).splitlines()[0]}): "
-            "give the workers more memory, or smaller parts with --part-rows"
+            f"the cluster lost the worker of the same piece again and again ({why}): "
+            "give workers more memory, or smaller parts with --part-rows"
         ) from None
-    return answer
