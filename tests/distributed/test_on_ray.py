@@ -65,6 +65,14 @@ def test_without_ray_the_way_to_get_it_is_told(monkeypatch):
         on_ray.required()
 
 
+def test_a_machine_too_busy_for_ray_is_told(alone, monkeypatch):
+    import ray
+
+    monkeypatch.setattr(ray, "init", lambda **_: (_ for _ in ()).throw(Exception("timed out during startup.")))
+    with pytest.raises(ClusterError, match="could not be started on this machine"), on_ray.connected("local"):
+        pass
+
+
 @pytest.mark.parametrize("option", [["--dry-run"], ["--curvature", "softmax"], ["--jobs", "2"]])
 def test_options_that_do_not_go_together_are_told(tmp_path, capsys, option):
     source = write_shards(tmp_path / "in", *rows(300))

@@ -87,6 +87,7 @@ def connected(address: str, *, workers: int | None = None) -> Iterator[RayEngine
     try:
         if address == LOCAL:
             os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+            os.environ.setdefault("RAY_raylet_start_wait_time_s", "120")  # a busy machine may need more than Ray's 30
             folder = tempfile.mkdtemp(prefix="ray-")  # short: Ray's sockets lie in it, and their names may not be long
             ray.init(
                 num_cpus=workers or available_cores(),
@@ -99,8 +100,18 @@ def connected(address: str, *, workers: int | None = None) -> Iterator[RayEngine
         else:
             _check_reachable(address)
             ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
-    except (ConnectionError, RuntimeError, ValueError, OSError, TimeoutError) as error:
-        raise ClusterError(_unreachable(address, str(error).splitlines()[0])) from None
+    except ClusterError:
+        raise
+    except Exception as error:  # Ray raises the plainest of errors here
+        ray.shutdown()
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+        why = (str(error).strip() or type(error).__name__).splitlines()[0]
+        if address == LOCAL:
+            raise ClusterError(
+                f"Ray could not be started on this machine ({why}): try again when it is less busy"
+            ) from None
+        raise ClusterError(_unreachable(address, why)) from None
     try:
         yield RayEngine()
     finally:
