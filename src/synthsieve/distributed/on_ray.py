@@ -87,16 +87,8 @@ def connected(address: str, *, workers: int | None = None) -> Iterator[RayEngine
     try:
         if address == LOCAL:
             os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-            os.environ.setdefault("RAY_raylet_start_wait_time_s", "120")  # a busy machine may need more than Ray's 30
             folder = tempfile.mkdtemp(prefix="ray-")  # short: Ray's sockets lie in it, and their names may not be long
-            ray.init(
-                num_cpus=workers or available_cores(),
-                object_store_memory=_OBJECT_STORE,
-                include_dashboard=False,
-                log_to_driver=False,
-                logging_level=logging.ERROR,
-                _temp_dir=folder,
-            )
+            _begin(ray, workers or available_cores(), folder)
         else:
             _check_reachable(address)
             ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
@@ -118,6 +110,25 @@ def connected(address: str, *, workers: int | None = None) -> Iterator[RayEngine
         ray.shutdown()
         if folder is not None:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _begin(ray: Any, workers: int, folder: str) -> None:
+    """Start Ray here; a busy machine may need more than the half minute that Ray waits, so it gets three of them."""
+    for attempt in range(3):
+        try:
+            ray.init(
+                num_cpus=workers,
+                object_store_memory=_OBJECT_STORE,
+                include_dashboard=False,
+                log_to_driver=False,
+                logging_level=logging.ERROR,
+                _temp_dir=folder,
+            )
+            return
+        except Exception as error:
+            if attempt == 2 or "timed out" not in str(error):
+                raise
+            ray.shutdown()
 
 
 def required() -> Any:
