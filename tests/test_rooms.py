@@ -10,7 +10,7 @@ import pytest
 import synthsieve
 
 ROOT = Path(synthsieve.__file__).parent
-COMMON = {"config", "errors", "files", "layout", "pool", "progress", "randomness", "waveforms"}
+COMMON = {"config", "errors", "files", "layout", "pool", "progress", "randomness", "sharing", "waveforms"}
 MAY_KNOW = {
     "charts": COMMON,
     "data": COMMON,
@@ -28,3 +28,9 @@ def test_a_room_knows_only_whom_it_may(room: str) -> None:
     for path in (ROOT / room).rglob("*.py"):
         strangers = set(IMPORT.findall(path.read_text(encoding="utf-8"))) - MAY_KNOW[room] - {room}
         assert not strangers, path
+
+
+def test_only_the_command_line_knows_the_cluster() -> None:
+    for path in ROOT.rglob("*.py"):
+        if path.relative_to(ROOT).parts[0] not in ("cli", "distributed"):
+            assert "distributed" not in IMPORT.findall(path.read_text(encoding="utf-8")), path

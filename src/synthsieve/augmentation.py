@@ -27,6 +27,7 @@ from synthsieve.progress import Progress, Silent
 from synthsieve.randomness import derive_seed, numpy_stream
 from synthsieve.sampling.langevin import LangevinSettings
 from synthsieve.sieve import Selection, select
+from synthsieve.together import ALONE, Together
 
 if TYPE_CHECKING:
     from synthsieve.selection.curvature import CurvatureState
@@ -80,6 +81,7 @@ def augment(
     curvature_state: CurvatureState | None = None,
     try_pool: Callable[[SyntheticPool], float] | None = None,
     progress: Progress | None = None,
+    together: Together = ALONE,
 ) -> Augmented:
     """Draw a pool, filter it by entropy and select from it (Algorithm 1, step 7).
 
@@ -95,10 +97,11 @@ def augment(
             latents survive again.
         try_pool: pool -> accuracy on validation; needed by `entropy_ceiling = "auto"`.
         progress: told how far drawing has come.
+        together: the processes that draw: each some blocks, all have all of them then.
     """
     started = time.monotonic()
     chains = LangevinSettings(sampling.num_steps, sampling.step_size, settings.temperature)
-    drawn = _draw(model, encoding, settings, chains, seed, class_shares, latents_of, progress or Silent())
+    drawn = _draw(model, encoding, settings, chains, seed, class_shares, latents_of, progress or Silent(), together)
     answers = drawn.logits_x if settings.entropy_at is EntropyAt.X else drawn.logits_z
     entropy = entropy_of_logits(answers)
     origin = {
@@ -174,6 +177,7 @@ def _draw(
     class_shares: np.ndarray | None,
     latents_of: SyntheticPool | None,
     progress: Progress,
+    together: Together,
 ) -> Judged:
     """All samples and the answers to them, block by block."""
     model.eval()
@@ -187,10 +191,11 @@ def _draw(
         y, seeds = latents_of.y, latents_of.chain_seed
     keep_features = settings.gradients is GradientSource.LAST_LAYER and settings.coreset is not Coreset.EVERYTHING
     # Whole columns at once: small arrays kept between large passing ones would tear the heap to pieces.
-    z = np.empty((len(y), model.energy.latent_dim), dtype=np.float32)
-    logits_z, logits_x = (np.empty((len(y), model.num_classes), dtype=np.float32) for _ in range(2))
-    features: np.ndarray | None = None
-    for rows in drawing.blocks(len(y)):
+    z = np.zeros((len(y), model.energy.latent_dim), dtype=np.float32)
+    logits_z, logits_x = (np.zeros((len(y), model.num_classes), dtype=np.float32) for _ in range(2))
+    width = last_hidden(model, torch.zeros(1, model.energy.latent_dim)).shape[1] if keep_features else 0
+    features = np.zeros((len(y), width), dtype=np.float32) if keep_features else None
+    for rows in together.share.of(list(drawing.blocks(len(y)))):
         if latents_of is None:
             z[rows] = drawing.draw_latents(model, y[rows], seeds[rows], chains=chains)
         else:
@@ -199,11 +204,10 @@ def _draw(
         z_reencoded = model.posterior(torch.from_numpy(encoding.encode(x))).mean
         logits_z[rows] = model.energy.class_logits(torch.from_numpy(z[rows])).numpy()
         logits_x[rows] = model.energy.class_logits(z_reencoded).numpy()
-        if keep_features:
-            seen = last_hidden(model, z_reencoded).numpy()
-            features = np.empty((len(y), seen.shape[1]), dtype=np.float32) if features is None else features
-            features[rows] = seen
+        if features is not None:
+            features[rows] = last_hidden(model, z_reencoded).numpy()
         progress.update(rows.stop, len(y), "drawing")
+    together.sum_([array for array in (z, logits_z, logits_x, features) if array is not None])
     return Judged(y, seeds, z, logits_z, logits_x, features)
 
 

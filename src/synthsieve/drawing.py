@@ -81,8 +81,13 @@ def chain_seeds(seed: int, y: np.ndarray) -> np.ndarray:
     seeds = np.empty(len(y), dtype=np.int64)
     for label in np.unique(y):
         rows = np.flatnonzero(y == label)
-        seeds[rows] = [derive_seed(seed, f"chain/{label}/{number}") for number in range(len(rows))]
+        seeds[rows] = [chain_seed(seed, int(label), number) for number in range(len(rows))]
     return seeds
+
+
+def chain_seed(seed: int, label: int, number: int) -> int:
+    """The seed of one chain, from its class and its number within the class."""
+    return derive_seed(seed, f"chain/{label}/{number}")
 
 
 @torch.no_grad()

@@ -135,12 +135,7 @@ def filter_by_entropy(
         per_class: apply `keep_fraction` within each class.
         predicted: int64 (n,); if given, a row must also be predicted as its own label.
     """
-    if ceiling is not None and keep_fraction is not None:
-        raise SelectionError("expected an entropy_ceiling or a keep_fraction, got both: leave one out")
-    if ceiling is not None and not ceiling > 0:
-        raise SelectionError(f"expected entropy_ceiling above 0 nats, got {ceiling:g}: try 1e-6, or use keep_fraction")
-    if keep_fraction is not None and not 0 < keep_fraction <= 1:
-        raise SelectionError(f"expected keep_fraction in (0, 1], got {keep_fraction:g}: 0.1 keeps a tenth")
+    check_filter(ceiling, keep_fraction)
     eligible = np.ones(len(entropy), dtype=bool) if predicted is None else predicted == labels
     reason = np.where(eligible, Reason.KEPT, Reason.OTHER_LABEL).astype(np.int8)
     applied = np.inf
@@ -157,8 +152,18 @@ def filter_by_entropy(
         applied = float(np.nextafter(kept.max(), np.inf)) if len(kept) else np.inf
     survivors = Survivors(reason, float(applied))
     if len(entropy) and not survivors.kept.any():
-        raise SelectionError(_nobody(entropy, eligible, ceiling))
+        raise SelectionError(nobody(float(entropy[eligible].min(initial=np.inf)), ceiling))
     return survivors
+
+
+def check_filter(ceiling: float | None, keep_fraction: float | None) -> None:
+    """Refuse a filter that cannot be."""
+    if ceiling is not None and keep_fraction is not None:
+        raise SelectionError("expected an entropy_ceiling or a keep_fraction, got both: leave one out")
+    if ceiling is not None and not ceiling > 0:
+        raise SelectionError(f"expected entropy_ceiling above 0 nats, got {ceiling:g}: try 1e-6, or use keep_fraction")
+    if keep_fraction is not None and not 0 < keep_fraction <= 1:
+        raise SelectionError(f"expected keep_fraction in (0, 1], got {keep_fraction:g}: 0.1 keeps a tenth")
 
 
 def search_ceiling(
@@ -189,10 +194,11 @@ def _as_score(value: float) -> float:
         ) from None
 
 
-def _nobody(entropy: np.ndarray, eligible: np.ndarray, ceiling: float | None) -> str:
-    if not eligible.any():
+def nobody(lowest: float, ceiling: float | None) -> str:
+    """What to say when no row survives; `lowest` is the lowest entropy of those with the right label, if any."""
+    if not np.isfinite(lowest):
         return "no row is predicted as its own label: check the label order, train longer, or leave require_label out"
     return (
-        f"no sample under entropy_ceiling={ceiling:g} (lowest was {entropy[eligible].min():.3g}): "
+        f"no sample under entropy_ceiling={ceiling:g} (lowest was {lowest:.3g}): "
         "raise the ceiling, train longer, or use keep_fraction (--keep-fraction)"
     )

@@ -33,6 +33,14 @@ class CheckpointError(SynthsieveError):
     """A checkpoint is missing, truncated, foreign or of another configuration."""
 
 
+class LostProcessError(SynthsieveError):
+    """Another process of the same training ended before the work was done."""
+
+
+class ClusterError(SynthsieveError):
+    """A cluster cannot be reached, or lost a worker too often."""
+
+
 class SelectionError(SynthsieveError):
     """The input of a selection is malformed, or nothing survives it."""
 

@@ -27,6 +27,7 @@ from synthsieve.progress import Progress
 from synthsieve.randomness import numpy_stream
 from synthsieve.selection import door
 from synthsieve.selection.gradients import OuterProducts, residuals_of_logits, residuals_of_probabilities
+from synthsieve.sieve_report import Told, fates, lost_classes
 
 if TYPE_CHECKING:
     from synthsieve.selection.coreset import ClassFigures, Coreset
@@ -56,7 +57,7 @@ class Rejected:
 
 
 @dataclass(frozen=True)
-class Selection:
+class Selection(Told):
     """What `select` chose, and what it guarantees.
 
     Attributes:
@@ -101,6 +102,10 @@ class Selection:
         return len(self.assignment)
 
     @property
+    def rejected_counts(self) -> dict[str, int]:
+        return self.rejected.counts()
+
+    @property
     def loss_weights(self) -> np.ndarray:
         """The weights scaled to mean 1, as a loss uses them."""
         return self.weights / self.weights.mean()
@@ -126,78 +131,14 @@ class Selection:
 
     def to_parquet(self, path: Path | str) -> None:
         """Write every row's fate, atomically: row, selected, weight, entropy, rank, assignment and reason."""
-        import pyarrow as pa
         import pyarrow.parquet as pq
 
-        rows = self.rows()
-        table = pa.table(
-            {
-                **{name: rows[name] for name in ("row", "selected", "weight")},
-                "entropy": pa.array(rows["entropy"], mask=np.isnan(rows["entropy"])),
-                "rank": pa.array(rows["rank"], mask=rows["rank"] < 0),
-                "assignment": pa.array(rows["assignment"], mask=rows["assignment"] < 0),
-                "reason": _reasons_in_words(rows["selected"], rows["reason"]),
-            }
-        )
         with written_atomically(Path(path)) as partial:
-            pq.write_table(table, partial)
+            pq.write_table(fates(self.rows()), partial)
 
     def with_notes(self, *notes: str) -> Selection:
         """The same selection with more to say."""
         return replace(self, notes=(*notes, *self.notes))
-
-    def as_dict(self) -> dict[str, Any]:
-        """The figures as plain numbers and text, for JSON."""
-        return {
-            "rows": self.num_rows,
-            "rejected": self.rejected.counts(),
-            "selected": len(self),
-            "entropy_ceiling": self.entropy_ceiling if np.isfinite(self.entropy_ceiling) else None,
-            "gradient_bound": self.gradient_bound,
-            "gradient_error": self.gradient_error,
-            "seconds": round(self.seconds, 3),
-            "compile_seconds": round(self.compile_seconds, 3),
-            "classes": [
-                {
-                    "label": str(self.classes[figures.label]),
-                    "survivors": figures.size,
-                    "distinct": figures.distinct,
-                    "selected": figures.selected,
-                    "weight": figures.weight,
-                    "gradient_bound": figures.gradient_bound,
-                    "gradient_error": figures.gradient_error,
-                    "heaviest_share": figures.heaviest,
-                    "method": str(figures.method),
-                    "exchanges": figures.exchanges,
-                }
-                for figures in self.figures
-            ],
-            "notes": list(self.notes),
-        }
-
-    def summary(self) -> str:
-        """One screen of text."""
-        lines = [f"{self.num_rows:,} rows, {self.num_rows - len(self.rejected):,} survive, {len(self):,} selected"]
-        lines += [f"  rejected {number:,}: {words}" for words, number in self.rejected.counts().items()]
-        if np.isfinite(self.entropy_ceiling):
-            lines.append(f"  entropy ceiling {self.entropy_ceiling:.3g} nats")
-        lines += [
-            f"gradient error {self.gradient_error:.4g}, guaranteed at most {self.gradient_bound:.4g}",
-            f"{'class':>14} {'survivors':>10} {'selected':>9} {'bound':>10} {'error':>10} {'heaviest':>9}  method",
-        ]
-        for figures in self.figures[:20]:
-            lines.append(
-                f"{str(self.classes[figures.label])[:14]:>14} {figures.size:>10,} {figures.selected:>9,} "
-                f"{figures.gradient_bound:>10.4g} {figures.gradient_error:>10.4g} {figures.heaviest:>9.1%}  "
-                f"{figures.method}"
-            )
-        if len(self.figures) > 20:
-            lines.append(f"  ... and {len(self.figures) - 20} more classes")
-        lines += [f"note: {note}" for note in self.notes[:8]]
-        if len(self.notes) > 8:
-            lines.append(f"note: ... and {len(self.notes) - 8} more")
-        lines.append(f"{self.seconds:.2f} s" + _compiled(self.compile_seconds))
-        return "\n".join(lines)
 
 
 def select(
@@ -422,8 +363,7 @@ def _told(
     assignment[original] = original[chosen.assignment]
     out = np.flatnonzero(~survivors.kept)
     present = {figures.label for figures in chosen.classes}
-    lost = [label for label in np.unique(given.labels).tolist() if label not in present]
-    notes = tuple(f"class {given.names[label]}: no row survived the filter" for label in lost)
+    notes = lost_classes(present, np.unique(given.labels).tolist(), given.names)
     return Selection(
         indices=original[chosen.indices],
         weights=chosen.weights,
@@ -441,16 +381,3 @@ def _told(
         compile_seconds=chosen.compile_seconds,
         curvature_state=state,
     )
-
-
-def _reasons_in_words(selected: np.ndarray, reason: np.ndarray) -> Any:
-    """An Arrow dictionary column: why each row is where it is."""
-    import pyarrow as pa
-
-    words = ["not selected: a pick stands for it", *(code.in_words() for code in list(Reason)[1:]), "selected"]
-    codes = np.where(selected, len(words) - 1, reason).astype(np.int8)
-    return pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(words))
-
-
-def _compiled(seconds: float) -> str:
-    return f" (and {seconds:.1f} s to compile or load the kernels, once)" if seconds > 0.05 else ""

@@ -18,15 +18,9 @@ import numpy as np
 from synthsieve.errors import SelectionError
 from synthsieve.files import write_json, written_atomically
 from synthsieve.selection import door
+from synthsieve.shards import ANSWERS, ENDINGS, Shards, batches, label_name, open_shards, read_labels, read_matrix
 from synthsieve.sieve import Selection
 
-_LABELS = ("labels", "label", "y", "class", "target")
-_ANSWERS = ("logits", "probabilities", "gradients")
-_PREFIXES = {
-    "logits": ("logit_", "logits_"),
-    "probabilities": ("prob_", "probability_", "proba_"),
-    "gradients": ("grad_",),
-}
 _FEATURES = ("features", "x", "X", "data")
 # What reading a damaged, encrypted or oddly packed archive may raise.
 _NOT_WHOLE = (
@@ -46,6 +40,7 @@ class Table:
         answers: what the file gives of "logits", "probabilities" and "gradients", each (n, d).
         features: (n, f), read only when nothing else is there to judge by.
         classes: the label of each column, where the file says so.
+        arrays: all of an .npz; shards: the files of a Parquet file or folder.
     """
 
     path: Path
@@ -55,15 +50,28 @@ class Table:
     features: np.ndarray | None = None
     classes: tuple[Any, ...] | None = None
     arrays: dict[str, np.ndarray] = field(default_factory=dict)
+    shards: Shards | None = None
 
 
 def read_table(path: Path, *, label: str | None = None) -> Table:
-    """Read the labels and what to judge by; the ending says what the file should be, its first bytes whether it is."""
+    """Read the labels and what to judge by; the ending says what the file should be, its first bytes whether it is.
+
+    A folder is read as the Parquet files in it.
+    """
+    check_readable(path)
+    return _read_npz(path, label) if path.suffix.lower() == ".npz" and path.is_file() else _read_parquet(path, label)
+
+
+def check_readable(path: Path) -> None:
+    """Refuse what is not there, or is not what its ending says."""
+    if path.is_dir():
+        return
     if not path.is_file():
-        what = "is a directory" if path.is_dir() else "does not exist"
-        raise SelectionError(f"expected a file, got {path}, which {what}: check the name")
+        raise SelectionError(
+            f"expected a file or a folder of Parquet files, got {path}, which does not exist: check it"
+        )
     kind = path.suffix.lower()
-    if kind not in (".npz", ".parquet", ".pq"):
+    if kind not in (".npz", *ENDINGS):
         raise SelectionError(f"expected a name ending in .npz or .parquet, got {path.name}: convert it to either")
     try:
         with path.open("rb") as file:
@@ -74,7 +82,6 @@ def read_table(path: Path, *, label: str | None = None) -> Table:
         ) from None
     if start != (b"PK\x03\x04" if kind == ".npz" else b"PAR1"):
         raise SelectionError(f"expected {path.name} to be what its ending says, got other bytes: check its name")
-    return _read_npz(path, label) if kind == ".npz" else _read_parquet(path, label)
 
 
 def write_selection(directory: Path, table: Table, selection: Selection) -> list[Path]:
@@ -99,7 +106,8 @@ def _written(directory: Path, table: Table, selection: Selection) -> list[Path]:
             if table.arrays:
                 _write_selected_npz(rows, table, selection)
             else:
-                _write_selected_parquet(rows, table, selection)
+                assert table.shards is not None
+                _write_selected_parquet(rows, table.shards, selection)
             write_json(summary, selection.as_dict())
     except BaseException:
         if created and directory.exists() and not any(directory.iterdir()):
@@ -144,11 +152,11 @@ def _read_npz(path: Path, label: str | None) -> Table:
         raise SelectionError(
             f"expected a whole .npz of plain arrays, got {path.name} ({error}): write it again"
         ) from None
-    name = _label_name(list(arrays), label, path)
+    name = label_name(list(arrays), label, path)
     labels = arrays[name]
     if labels.ndim != 1:
         raise SelectionError(f"expected {name} of shape (n,) in {path.name}, got shape {labels.shape}: one label a row")
-    answers = {key: arrays[key] for key in _ANSWERS if key in arrays}
+    answers = {key: arrays[key] for key in ANSWERS if key in arrays}
     features = next((arrays[key] for key in _FEATURES if key in arrays), None)
     if not answers and features is None:
         raise SelectionError(
@@ -204,84 +212,15 @@ def _mapped(path: Path, offset: int, size: int) -> np.ndarray:
 
 
 def _read_parquet(path: Path, label: str | None) -> Table:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        file = pq.ParquetFile(path)
-        names = file.schema_arrow.names
-        name = _label_name(names, label, path)
-        if names.count(name) > 1:
-            raise SelectionError(f"expected one column {name} in {path.name}, got several: rename or drop the others")
-        answers, classes = {}, None
-        for kind in _ANSWERS:
-            columns = [kind] if kind in names else [n for n in names if n.startswith(_PREFIXES[kind]) and n != name]
-            if columns:
-                answers[kind] = _columns(file, columns)
-                if kind != "gradients" and columns != [kind]:
-                    classes = tuple(column.split("_", 1)[1] for column in columns)
-        features = None
-        if not answers:
-            numeric = [f.name for f in file.schema_arrow if f.name != name and _is_numeric(f.type)]
-            if not numeric:
-                raise SelectionError(f"expected number columns beside {name} in {path.name}, got none: add logits")
-            features = _columns(file, numeric)
-        labels = file.read([name]).column(name).combine_chunks()
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
-        first = str(error).splitlines()[0]
-        raise SelectionError(f"expected a whole Parquet file, got {path.name} ({first}): write it again") from None
-    if pa.types.is_dictionary(labels.type):
-        labels = labels.dictionary_decode()
-    if labels.null_count:
-        raise SelectionError(
-            f"expected a label in every row of {name}, got {labels.null_count} nulls: fill or drop them"
-        )
-    array = labels.to_numpy(zero_copy_only=False)
-    if classes is not None and np.issubdtype(array.dtype, np.integer):
-        classes = tuple(int(c) for c in classes) if all(c.lstrip("-").isdigit() for c in classes) else None
-    return Table(path, len(array), array, answers, features, classes)
-
-
-def _is_numeric(kind: Any) -> bool:
-    import pyarrow as pa
-
-    return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
-
-
-def _columns(file: Any, columns: list[str]) -> np.ndarray:
-    """Columns side by side, (n, d), filled batch by batch; one list column counts as d."""
-    num_rows, filled, matrix = file.metadata.num_rows, 0, None
-    for batch in file.iter_batches(65_536, columns=columns):
-        parts = [batch.column(index) for index in range(batch.num_columns)]
-        if any(part.null_count for part in parts):
-            raise SelectionError(f"expected no nulls in {', '.join(columns[:3])}, got some: fill or drop those rows")
-        if len(columns) == 1 and "list" in str(parts[0].type):
-            block = door.rows_of_lists(parts[0])
-            if matrix is not None and block.shape[1] != matrix.shape[1]:
-                raise SelectionError(f"expected lists of one length in {columns[0]}, got several: repair the odd rows")
-        else:
-            block = np.column_stack([part.to_numpy(zero_copy_only=False) for part in parts])
-        if block.dtype.kind not in "fiub":
-            raise SelectionError(
-                f"expected numbers in {', '.join(columns[:3])}, got {parts[0].type}: convert them first"
-            )
-        if matrix is None:
-            kind = np.float32 if block.dtype == np.float32 else np.float64
-            matrix = np.empty((num_rows, block.shape[1]), dtype=kind)
-        matrix[filled : filled + len(block)] = block
-        filled += len(block)
-    return np.empty((0, len(columns))) if matrix is None else matrix
-
-
-def _label_name(names: list[str], label: str | None, path: Path) -> str:
-    if label is not None and label not in names:
-        raise SelectionError(f"expected {label!r} in {path.name}, got {', '.join(names[:8])}: name one of those")
-    found = label or next((name for name in _LABELS if name in names), None)
-    if found is None:
-        raise SelectionError(
-            f"expected labels in {path.name} under {', '.join(_LABELS)}, got {', '.join(names[:8])}: use --label"
-        )
-    return found
+    shards = open_shards(path, label=label)
+    answers = {
+        kind: read_matrix(shards.batches(columns), columns, shards.num_rows) for kind, columns in shards.answers.items()
+    }
+    features = None
+    if not answers:
+        features = read_matrix(shards.batches(shards.features), shards.features, shards.num_rows)
+    labels = read_labels(shards.batches([shards.label]), shards.label)
+    return Table(path, len(labels), labels, answers, features, shards.classes, shards=shards)
 
 
 def _write_selected_npz(path: Path, table: Table, selection: Selection) -> None:
@@ -295,21 +234,35 @@ def _write_selected_npz(path: Path, table: Table, selection: Selection) -> None:
         np.savez(file, **{**chosen, "row": rows})  # type: ignore[arg-type]
 
 
-def _write_selected_parquet(path: Path, table: Table, selection: Selection) -> None:
+def _write_selected_parquet(path: Path, shards: Shards, selection: Selection) -> None:
     """The selected rows with their weights, batch by batch: the features are never all in memory."""
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
     rows = selection.rows()
-    source = pq.ParquetFile(table.path)
-    weight_name = "weight" if "weight" not in source.schema_arrow.names else "coreset_weight"
-    schema = source.schema_arrow.append(pa.field(weight_name, pa.float64())).remove_metadata()
+    schema = with_weight(shards.files[0])
     start = 0
     with pq.ParquetWriter(path, schema) as writer:
-        for batch in source.iter_batches(65_536):
-            mask = rows["selected"][start : start + len(batch)]
-            if mask.any():
-                kept = pa.Table.from_batches([batch]).filter(pa.array(mask))
-                weight = pa.array(rows["weight"][start : start + len(batch)][mask])
-                writer.write_table(kept.append_column(weight_name, weight).cast(schema))
-            start += len(batch)
+        for file in shards.files:
+            for batch in batches(file):
+                part = slice(start, start + len(batch))
+                if rows["selected"][part].any():
+                    writer.write_table(weighted(batch, rows["selected"][part], rows["weight"][part], schema))
+                start += len(batch)
+
+
+def with_weight(file: Path) -> Any:
+    """The schema of a file, with a column of weights at its end."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    schema = pq.read_schema(file)
+    name = "weight" if "weight" not in schema.names else "coreset_weight"
+    return schema.append(pa.field(name, pa.float64())).remove_metadata()
+
+
+def weighted(batch: Any, selected: np.ndarray, weight: np.ndarray, schema: Any) -> Any:
+    """The selected rows of a batch, with their weights in the last column."""
+    import pyarrow as pa
+
+    kept = pa.Table.from_batches([batch]).filter(pa.array(selected))
+    return kept.append_column(schema.names[-1], pa.array(weight[selected])).cast(schema)

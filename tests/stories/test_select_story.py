@@ -74,6 +74,29 @@ def test_parquet_with_text_labels_keeps_every_column(tmp_path, pool, capsys):
     assert sum(chosen["weight"]) == 300
 
 
+def test_a_folder_of_parquet_is_one_table(tmp_path, pool, capsys):
+    table = pa.table(
+        {"label": NAMES[pool["labels"]], **{f"logit_{n}": pool["logits"][:, k] for k, n in enumerate(NAMES)}}
+    )
+    pq.write_table(table, tmp_path / "whole.parquet")
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for number in range(3):
+        pq.write_table(table[100 * number : 100 * (number + 1)], folder / f"{number}.parquet")
+    (folder / "notes.txt").write_text("not a table")
+    (folder / "_about.parquet").write_text("not for readers of rows")
+    command = ("--keep-fraction", "0.5", "--quiet")
+    assert run("select", tmp_path / "whole.parquet", "-o", tmp_path / "one", *command) == 0
+    assert run("select", folder, "-o", tmp_path / "two", *command) == 0
+    for name in ("selection.parquet", "selected.parquet"):
+        assert read(tmp_path / "one" / name) == read(tmp_path / "two" / name)
+    assert run("select", folder, "-o", folder, "--quiet") == 2
+    assert "leave in alone" in capsys.readouterr().err
+    pq.write_table(table.drop_columns("label"), folder / "2.parquet")
+    assert run("select", folder, "-o", tmp_path / "three", "--quiet") == 2
+    assert "expected 2.parquet to have the columns of 0.parquet, got another label" in capsys.readouterr().err
+
+
 def test_a_list_column_of_probabilities(tmp_path, pool):
     p = np.exp(pool["logits"]) / np.exp(pool["logits"]).sum(axis=1, keepdims=True)
     table = pa.table({"y": pool["labels"], "probabilities": list(p), "image": [b"bytes"] * 300})

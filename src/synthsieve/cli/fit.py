@@ -49,6 +49,7 @@ def fit(
     from synthsieve.learning.run_folder import Origin, RunFolder
     from synthsieve.learning.tensorboard import event_writer, require_tensorboard
     from synthsieve.progress import for_stream
+    from synthsieve.together import is_restart, joined
 
     asked: dict[str, Any] = {}
     if seed is not None:
@@ -64,28 +65,36 @@ def fit(
     dataset = origin.load(for_stream("data", quiet=quiet))
     settings = load_settings(config or default_preset(source, dataset), set_ or (), asked)
     settings = _with_additions(settings) if augment else settings.first_phase()
-    if resume and RunFolder.exists(out):
-        run = RunFolder.open(out)
-        run.check_asked(settings, dataset)
-        run.sweep()
-        options.use_threads(threads or run.threads)
-        if threads not in (None, run.threads):
-            say(f"begun with {run.threads} threads, going on with {threads}: sums may round otherwise", as_json=as_json)
-    else:
-        options.use_threads(threads)
-        run = RunFolder.create(out, origin, settings, dataset)
-    split = run.split
-    for note in (*dataset.notes, *split.notes):
-        say(note, as_json=as_json)
-    say(
-        f"{dataset.name}: {len(split.labeled)} labelled, {len(split.unlabeled)} unlabelled, "
-        f"{len(split.validation)} validation, {len(split.test)} test",
-        as_json=as_json,
-    )
-    on_row = event_writer(out) if tensorboard else None
-    result = loop.fit(run, dataset, progress=for_stream("fit", quiet=quiet), on_row=on_row)
-    scores = score_part(run.model(), run.encoding, dataset, split, "test")
-    finish(*_summary(out, result, scores), as_json=as_json)
+    with joined() as together:
+        quiet, as_json = quiet or not together.first, as_json and together.first
+        if (resume or is_restart()) and RunFolder.exists(out):
+            run = RunFolder.open(out)
+            run.check_asked(settings, dataset)
+            options.use_threads(threads or run.threads)
+            if together.first:
+                run.sweep()
+            if threads not in (None, run.threads):
+                say(
+                    f"begun with {run.threads} threads, going on with {threads}: sums may round otherwise",
+                    as_json=as_json,
+                )
+        else:
+            options.use_threads(threads)
+            run = RunFolder.create(out, origin, settings, dataset, write=together.first)
+        split = run.split
+        if together.first:
+            for note in (*dataset.notes, *split.notes):
+                say(note, as_json=as_json)
+            say(
+                f"{dataset.name}: {len(split.labeled)} labelled, {len(split.unlabeled)} unlabelled, "
+                f"{len(split.validation)} validation, {len(split.test)} test",
+                as_json=as_json,
+            )
+        on_row = event_writer(out) if tensorboard and together.first else None
+        result = loop.fit(run, dataset, progress=for_stream("fit", quiet=quiet), on_row=on_row, together=together)
+        if together.first:
+            scores = score_part(run.model(), run.encoding, dataset, split, "test")
+            finish(*_summary(out, result, scores), as_json=as_json)
 
 
 def _with_additions(settings: Settings) -> Settings:

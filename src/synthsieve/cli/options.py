@@ -29,6 +29,10 @@ Set = Annotated[list[str] | None, typer.Option("--set", help="One setting, such 
 Seed = Annotated[int | None, typer.Option(help="Decides every random choice.")]
 Threads = Annotated[int | None, typer.Option(min=1, help="Threads of one process; all cores if not given.")]
 Workers = Annotated[int | None, typer.Option(min=1, help="Processes at a time, of one thread each; all cores if none.")]
+Cluster = Annotated[
+    str | None,
+    typer.Option(help="Do it on Ray: `local` for workers on this machine, or HOST:PORT of your own cluster."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, and nothing else, to standard output.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the whole trace of an error.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress.")]

@@ -14,12 +14,16 @@ from synthsieve.cli.options import finish
 def sample(
     out: options.Run,
     per_class: Annotated[int, typer.Option(min=1, help="Samples of each class.")] = 10,
-    to: Annotated[Path | None, typer.Option("--to", help="Where to write; OUT/samples.npz if not given.")] = None,
+    to: Annotated[
+        Path | None, typer.Option("--to", help="Where to write; OUT/samples.npz if not given. With --cluster a folder.")
+    ] = None,
     temperature: Annotated[float | None, typer.Option(min=0, help="Below 1: surer and less varied.")] = None,
     num_steps: Annotated[int | None, typer.Option(min=0, help="Langevin steps.")] = None,
     noise: Annotated[bool, typer.Option("--noise", help="Add the observation noise: a draw of p(x given z).")] = False,
     seed: options.Seed = None,
     threads: options.Threads = None,
+    cluster: options.Cluster = None,
+    workers: options.Workers = None,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
     debug: options.Debug = False,
@@ -27,6 +31,8 @@ def sample(
     """Draw labelled samples: an .npz (x, y, classes, latent), and beside it a picture, a table, sounds or sentences."""
     import math
 
+    from synthsieve.distributed.on_ray import connected
+    from synthsieve.distributed.sample import Drawing, sample_shards
     from synthsieve.drawing import draw_samples
     from synthsieve.errors import ConfigError
     from synthsieve.export.samples import write_items
@@ -45,6 +51,22 @@ def sample(
         step_size=defaults.step_size,
         temperature=defaults.temperature if temperature is None else temperature,
     )
+    if cluster is not None:
+        drawing = Drawing(
+            run=out.resolve(),
+            out=(to or out / "samples").resolve(),
+            per_class=per_class,
+            num_classes=len(run.split.classes),
+            chains=chains,
+            noise=noise,
+            seed=run.settings.seed if seed is None else seed,
+        )
+        with connected(cluster, workers=workers) as engine:
+            paths = sample_shards(drawing, engine=engine, progress=for_stream("sample", quiet=quiet))
+        count, folder = per_class * drawing.num_classes, to or out / "samples"
+        told = {"samples": str(folder), "count": count, "classes": list(run.split.classes), "shards": len(paths)}
+        finish(told, [f"{count} samples, {per_class} of each class, in {len(paths)} shards: {folder}"], as_json=as_json)
+        return
     drawn = draw_samples(
         run.model(),
         run.encoding,

@@ -10,16 +10,21 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from synthsieve.cli import options
 from synthsieve.errors import SelectionError
 
 if TYPE_CHECKING:
+    from synthsieve.distributed.job import Sieving
     from synthsieve.sieve_files import Table
+    from synthsieve.sieve_report import Told
 
-WRITTEN = ("selection.parquet", "selected.npz", "selected.parquet", "summary.json")
+WRITTEN = ("selection.parquet", "selected.npz", "selected.parquet", "summary.json", "selection", "selected")
 
 
 def select(
-    data: Path = typer.Argument(help=".npz or Parquet with labels and logits, probabilities, gradients or features."),
+    data: Path = typer.Argument(
+        help=".npz, Parquet or a folder of Parquet with labels and logits, probabilities, gradients or features."
+    ),
     out: Path = typer.Option(..., "-o", "--out", help="Directory to write to."),
     budget: str = typer.Option("0.1", help="A fraction of each class (0.1), or a count over all classes (500)."),
     epsilon: float | None = typer.Option(None, help="Instead of a budget: the fewest picks with bound at most this."),
@@ -34,6 +39,11 @@ def select(
     memory_limit: str | None = typer.Option(None, help="Like 500MB; over it a leaner method is taken."),
     jobs: int | None = typer.Option(None, help="Threads; all cores by default."),
     seed: int = typer.Option(0, help="Of the methods that draw."),
+    cluster: options.Cluster = None,
+    workers: options.Workers = None,
+    part_rows: int = typer.Option(
+        100_000, help="With --cluster: a class of more rows is chosen from in parts of about so many."
+    ),
     dry_run: bool = typer.Option(False, "--dry-run", help="Say what it would need in memory and time, and stop."),
     as_json: bool = typer.Option(False, "--json", help="Print the summary as JSON."),
     force: bool = typer.Option(False, "--force", help="Replace an earlier selection in the directory."),
@@ -48,6 +58,24 @@ def select(
 
     how_much = _budget(budget)
     _check_out(out, data, force=force)
+    if cluster is not None:
+        refused = {"--dry-run": dry_run, "--curvature": curvature != "none", "--jobs": jobs is not None}
+        for name in (option for option, given in refused.items() if given):
+            raise SelectionError(f"expected no {name} with --cluster, got it: leave one of them out")
+        sieving = _sieving(
+            entropy_ceiling=entropy_ceiling,
+            keep_fraction=keep_fraction,
+            keep_per_class=per_class,
+            require_label=require_label,
+            method=method,
+            refine=refine,
+            memory_limit=memory_limit,
+            part_rows=part_rows,
+            seed=seed,
+        )
+        told = _on_cluster(data, out, cluster, workers, how_much, epsilon, label, sieving, quiet=quiet)
+        _say(told, [out / name for name in ("selection", "selected", "summary.json")], as_json=as_json)
+        return
     table = read_table(data, label=label)
     answers: dict[str, Any] = dict(table.answers)
     said: tuple[str, ...] = ()
@@ -84,12 +112,52 @@ def select(
             progress=progress,
         )
     selection = selection.with_notes(*said, *(str(warning.message) for warning in caught))
-    paths = write_selection(out, table, selection)
+    _say(selection, write_selection(out, table, selection), as_json=as_json)
+
+
+def _say(told: Told, paths: list[Path], *, as_json: bool) -> None:
     if as_json:
-        typer.echo(json.dumps({**selection.as_dict(), "files": [str(path) for path in paths]}, indent=2))
+        typer.echo(json.dumps({**told.as_dict(), "files": [str(path) for path in paths]}, indent=2))
     else:
-        typer.echo(selection.summary())
+        typer.echo(told.summary())
         typer.echo("wrote " + ", ".join(str(path) for path in paths))
+
+
+def _sieving(*, method: str, memory_limit: str | None, **asked: Any) -> Sieving:
+    from synthsieve.distributed.job import Sieving
+    from synthsieve.selection import door
+    from synthsieve.selection.memory import bytes_in
+    from synthsieve.selection.methods import Method
+
+    return Sieving(method=door.one_of(Method, method, "method"), memory_limit=bytes_in(memory_limit), **asked)
+
+
+def _on_cluster(
+    data: Path,
+    out: Path,
+    address: str,
+    workers: int | None,
+    budget: float | int,
+    epsilon: float | None,
+    label: str | None,
+    sieving: Sieving,
+    *,
+    quiet: bool,
+) -> Told:
+    from synthsieve.distributed.on_ray import connected
+    from synthsieve.distributed.select import select_shards
+    from synthsieve.progress import for_stream
+    from synthsieve.selection import door
+    from synthsieve.shards import open_shards
+    from synthsieve.sieve_files import check_readable
+
+    check_readable(data)
+    if data.suffix.lower() == ".npz" and data.is_file():
+        raise SelectionError(f"expected Parquet with --cluster, got {data.name}: convert it, or leave --cluster out")
+    shards, target = open_shards(data.resolve(), label=label), door.budget_of(budget, epsilon)
+    progress = for_stream("select", quiet=quiet)
+    with connected(address, workers=workers) as engine:
+        return select_shards(shards, out.resolve(), target, sieving=sieving, engine=engine, progress=progress)
 
 
 def _check_out(out: Path, data: Path, *, force: bool) -> None:
@@ -100,7 +168,7 @@ def _check_out(out: Path, data: Path, *, force: bool) -> None:
         there = [name for name in WRITTEN if (out / name).exists()]
     except OSError as error:
         raise SelectionError(f"expected a directory as --out, got {out} ({error.strerror}): choose another") from None
-    if any((out / name).resolve() == data.resolve() for name in there):
+    if any((out / name).resolve() == data.resolve() for name in there) or out.resolve() == data.resolve():
         raise SelectionError(f"expected --out to leave {data.name} alone, got its own directory: choose another")
     if there and not force:
         raise SelectionError(

@@ -111,6 +111,7 @@ def choose_additions(
         curvature_state=None if previous is None else previous.curvature,
         try_pool=None if trial is None else lambda pool: trial(replace(chosen, pool=pool)),
         progress=progress or Silent(),
+        together=learner.together,
     )
     figures |= done.figures
     if judge is not None:

@@ -16,16 +16,18 @@ from synthsieve.learning.additions import Additions
 from synthsieve.learning.run_folder import RunFolder
 from synthsieve.learning.step import Batch, Weighted
 from synthsieve.randomness import numpy_stream
+from synthsieve.sharing import Share
 
 
 class BatchSource:
-    """Batches without end, encoded, in a seeded order."""
+    """Batches without end, encoded, in a seeded order; of several processes each gets its share of every batch."""
 
-    def __init__(self, run: RunFolder, dataset: Dataset) -> None:
+    def __init__(self, run: RunFolder, dataset: Dataset, share: Share | None = None) -> None:
         split = run.split
         self.x, self.y = dataset.train.x, split.visible_labels(dataset)
         self.weights = dataset.train.weights
         self.settings, self.encoding = run.settings, run.encoding
+        self.share = share or Share()
         self.added: dict[str, _Column] = {}
         self.rows = {"labeled": split.labeled}
         if len(split.unlabeled) and self.settings.learning.objective is Objective.JOINT:
@@ -48,7 +50,7 @@ class BatchSource:
             self.batches["pseudo"] = self._batches(f"pseudo/{additions.step}", len(pseudo.y), size)
 
     def __next__(self) -> Batch:
-        picks = {name: next(batches) for name, batches in self.batches.items()}
+        picks = {name: self.share.of(next(batches)) for name, batches in self.batches.items()}
         rows = {name: self.rows[name][picks[name]] for name in self.rows}
         return Batch(
             labeled_x=encoded(self.encoding, self.x[rows["labeled"]]),

@@ -19,10 +19,11 @@ class History:
     Between rows, `add` gathers the terms of each step; `close_row` stores their means.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, write: bool = True) -> None:
         self.csv_path = folder / "history.csv"
         self.jsonl_path = folder / "history.jsonl"
         self.rows: list[Row] = []
+        self._writes = write
         self._sums: Row = {}
         self._count = 0
 
@@ -41,7 +42,9 @@ class History:
         return row
 
     def write(self) -> None:
-        """Write both files, whole."""
+        """Write both files, whole; of several processes one does."""
+        if not self._writes:
+            return
         names = list(dict.fromkeys(name for row in self.rows for name in row))
         table = io.StringIO()
         writer = csv.DictWriter(table, names, lineterminator="\n")

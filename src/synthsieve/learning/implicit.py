@@ -20,6 +20,7 @@ from synthsieve.model.classifier import GenerativeClassifier
 from synthsieve.model.encoder import WHOLE, GradientShare
 from synthsieve.model.generator import Generator
 from synthsieve.sampling import langevin
+from synthsieve.sharing import draw_rows
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ def uniform_classes(model: GenerativeClassifier, n: int, *, generator: torch.Gen
     if n < 1:
         raise ValueError(f"the implicit form needs 1 chain or more; got {n}")
     order = torch.randperm(model.num_classes, generator=generator, device=generator.device)
-    y = order[torch.arange(n, device=generator.device) % model.num_classes]
+    y = draw_rows(lambda size: order[torch.arange(size[0], device=generator.device) % len(order)], (n,), generator)
     return y.to(next(model.energy.parameters(), y).device)
 
 

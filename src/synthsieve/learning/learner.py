@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 import torch
@@ -16,6 +16,8 @@ from synthsieve.layout import Layout
 from synthsieve.model.classifier import GenerativeClassifier
 from synthsieve.networks.layers import attach_generator
 from synthsieve.randomness import torch_stream
+from synthsieve.sharing import shared
+from synthsieve.together import ALONE, Together
 
 STREAMS = ("posterior", "chains", "dropout", "smoothness", "implicit")
 
@@ -32,6 +34,9 @@ class Learner:
         generators: one for each name in `STREAMS`.
         data: the hash of the data and split it learns from; a checkpoint of other data is refused.
         step: updates done so far.
+        terms: what the step that was last taken measured.
+        together: the processes that train this model, each with its share of every batch.
+        door: what losses pass through on their way to `backward`.
     """
 
     settings: Settings
@@ -42,9 +47,22 @@ class Learner:
     data: str
     step: int = 0
     terms: dict[str, float] = field(default_factory=dict)
+    together: Together = ALONE
+    door: Callable[[Tensor], Tensor] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.door = self.together.door(self.model)
 
     @classmethod
-    def create(cls, settings: Settings, layout: Layout | tuple[int, ...], num_classes: int, *, data: str) -> Learner:
+    def create(
+        cls,
+        settings: Settings,
+        layout: Layout | tuple[int, ...],
+        num_classes: int,
+        *,
+        data: str,
+        together: Together = ALONE,
+    ) -> Learner:
         """A learner before its first step; the same settings give the same weights."""
         model = GenerativeClassifier(
             settings.model, layout, num_classes, generator=torch_stream(settings.seed, "initial weights")
@@ -52,17 +70,19 @@ class Learner:
         _check_gradient(settings, model)
         model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # a fifth quicker on CPUs
         averaged = copy.deepcopy(model).requires_grad_(False).eval()
-        generators = {name: torch_stream(settings.seed, name) for name in STREAMS}
+        generators = {name: shared(torch_stream(settings.seed, name), together.share) for name in STREAMS}
         attach_generator(model, generators["dropout"])
-        return cls(settings, model, averaged, _optimisers(model, settings.learning), generators, data)
+        optimisers = _optimisers(model, settings.learning)
+        return cls(settings, model, averaged, optimisers, generators, data, together=together)
 
     def update(self, name: str, loss: Tensor, **terms: Tensor) -> None:
         """One step of optimiser `name` down `loss`; `terms` are noted for the history.
 
         A term that is not finite stops the run before any weight is touched.
         """
-        for term, value in {**terms, name: loss}.items():
-            number = float(value.detach())
+        measured = {**terms, name: loss}
+        numbers = self.together.mean(torch.stack([value.detach().double() for value in measured.values()]))
+        for term, number in zip(measured, numbers.tolist(), strict=True):
             if not math.isfinite(number):
                 raise non_finite(self.step + 1, term, number)
             self.terms[term] = number
@@ -70,7 +90,7 @@ class Learner:
         for group in optimiser.param_groups:
             group["lr"] = group["base_lr"] * rate_at(self.step, self.settings)
         optimiser.zero_grad(set_to_none=True)
-        loss.backward()
+        self.door(loss).backward()
         limit = self.settings.learning.clip_gradient
         if limit is not None:
             nn.utils.clip_grad_norm_([p for group in optimiser.param_groups for p in group["params"]], limit)

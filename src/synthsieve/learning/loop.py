@@ -9,6 +9,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
+from synthsieve.config import Objective, Settings
 from synthsieve.data.dataset import Dataset
 from synthsieve.errors import CheckpointError, ConfigError
 from synthsieve.evaluation.accuracy import Scores, score_part
@@ -30,6 +31,7 @@ from synthsieve.learning.learner import Learner, non_finite
 from synthsieve.learning.run_folder import RunFolder
 from synthsieve.learning.step import learn_labels, take_step
 from synthsieve.progress import Progress, Silent
+from synthsieve.together import ALONE, Together
 
 
 @dataclass(frozen=True)
@@ -59,16 +61,19 @@ def fit(
     progress: Progress | None = None,
     on_row: Callable[[Row], None] | None = None,
     stop: Callable[[], str | None] | None = None,
+    together: Together = ALONE,
 ) -> FitResult:
     """Train to the last step, from the last checkpoint when there is one; a resumed run equals an unbroken one.
 
     `judge` names the classes of synthetic x for the figures of each choice; learning never sees its answers. `on_row`
     is called with each new row of the history. `stop` is asked after each step whether to end there, and why; what was
-    learned until then is evaluated and kept.
+    learned until then is evaluated and kept. Of several processes that train `together` the first one writes.
     """
     progress = progress or Silent()
     settings, total_steps = run.settings.learning, run.settings.total_steps
-    learner, source, history = run.new_learner(), BatchSource(run, dataset), History(run.path)
+    together.check_sizes(_batch_sizes(run.settings))
+    learner, source = run.new_learner(together), BatchSource(run, dataset, together.share)
+    history = History(run.path, write=together.first)
     best: Row | None = None
     additions: Additions | None = None
     if run.last.is_file():
@@ -88,7 +93,8 @@ def fit(
                 additions = choose_additions(
                     learner, run, dataset, additions, trial=trial, judge=judge, progress=drawing
                 )
-                write(additions, run.path, learner)
+                if together.first:
+                    write(additions, run.path, learner)
                 source.add(additions)
             take_step(learner, next(source))
             history.add(learner.terms)
@@ -103,12 +109,14 @@ def fit(
                     on_row(row)
                 if best is None or _better(row, best, settings.steps):
                     best = row
-                    checkpoint.save_weights(run.best, learner, {"best": best})
+                    if together.first:
+                        checkpoint.save_weights(run.best, learner, {"best": best})
             if learner.step % settings.checkpoint_every == 0 or at_end:
                 chosen_at = None if additions is None else additions.step
                 notes = {"batches": source.state(), "history": history.state(), "best": best, "additions": chosen_at}
-                checkpoint.save(run.last, learner, notes)
-                if additions is not None:
+                if together.first:
+                    checkpoint.save(run.last, learner, notes)
+                if together.first and additions is not None:
                     remove_older(run.path, additions)
             progress.update(learner.step, total_steps, _message(learner, history))
     best = best or {"step": learner.step}
@@ -119,6 +127,18 @@ def fit(
         seconds=time.monotonic() - started,
         stopped_because=reason or f"all {total_steps} steps were done",
     )
+
+
+def _batch_sizes(settings: Settings) -> dict[str, int]:
+    """Every batch that processes share out, by the name of its setting."""
+    sizes = {"learning.batch_labeled": settings.learning.batch_labeled}
+    if settings.learning.objective is Objective.JOINT:
+        sizes["learning.batch_unlabeled"] = settings.learning.batch_unlabeled
+    if settings.augmentation.steps:
+        sizes["augmentation.batch_synthetic"] = settings.augmentation.batch_synthetic
+        sizes["pseudo_labels.batch"] = settings.pseudo_labels.batch
+        sizes["implicit.batch"] = settings.implicit.batch
+    return sizes
 
 
 def _figures(scores: Scores | None) -> dict[str, float]:

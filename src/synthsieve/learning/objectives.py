@@ -11,6 +11,7 @@ from torch import Tensor
 from synthsieve.model.classifier import GenerativeClassifier
 from synthsieve.model.encoder import Posterior
 from synthsieve.model.energy import Energy
+from synthsieve.sharing import normal_rows
 
 
 def contrast(energy: Energy, z_posterior: Tensor, z_prior: Tensor) -> Tensor:
@@ -58,10 +59,16 @@ def cross_entropy(logits: Tensor, y: Tensor, weights: Tensor | None = None) -> T
     return each.mean() if weights is None else (weights * each).mean()
 
 
-def mutual_information(logits: Tensor) -> Tensor:
-    """How much predictions say about examples: H(mean p) - mean H(p), in nats, at most log num_classes."""
+def mutual_information(logits: Tensor, over_all: Callable[[Tensor], Tensor] | None = None) -> Tensor:
+    """How much predictions say about examples: H(mean p) - mean H(p), in nats, at most log num_classes.
+
+    `over_all` gives the mean of a tensor over all processes, where each sees a part of the batch: mean p is then that
+    of the whole batch, and its gradient this process's part of the whole one.
+    """
     log_p = logits.log_softmax(dim=1)
     mean_p = log_p.exp().mean(dim=0)
+    if over_all is not None:
+        mean_p = mean_p + (over_all(mean_p) - mean_p).detach()
     marginal = -(mean_p * mean_p.clamp_min(1e-12).log()).sum()
     conditional = -(log_p.exp() * log_p).sum(dim=1).mean()
     return marginal - conditional
@@ -89,7 +96,7 @@ def roughness(
         classify: x (n, *shape) -> logits (n, num_classes), with the gradient the caller wants felt.
         log_p: log p(y given x) (n, num_classes), held fixed.
     """
-    probe = _of_length(torch.randn(x.shape, generator=generator).to(x), PROBE).requires_grad_()
+    probe = _of_length(normal_rows(x.shape, generator=generator).to(x), PROBE).requires_grad_()
     turned = divergence(log_p, classify(x + probe).log_softmax(dim=1))
     (uphill,) = torch.autograd.grad(turned, probe)
     return divergence(log_p, classify(x + _of_length(uphill, radius)).log_softmax(dim=1))

@@ -31,6 +31,7 @@ from synthsieve.learning import checkpoint
 from synthsieve.learning.learner import Learner
 from synthsieve.model.classifier import GenerativeClassifier
 from synthsieve.progress import Progress
+from synthsieve.together import ALONE, Together
 
 FORMAT = "synthsieve run 1"
 
@@ -116,8 +117,13 @@ class RunFolder:
         return (path / "run.json").is_file()
 
     @classmethod
-    def create(cls, path: Path, origin: Origin, settings: Settings, dataset: Dataset) -> RunFolder:
-        """Split the data and write `split.json` and `run.json`; a folder that holds a run is refused."""
+    def create(
+        cls, path: Path, origin: Origin, settings: Settings, dataset: Dataset, *, write: bool = True
+    ) -> RunFolder:
+        """Split the data and write `split.json` and `run.json`; a folder that holds a run is refused.
+
+        Of several processes one writes.
+        """
         if cls.exists(path):
             raise ConfigError(f"{path} already holds a run: continue it with --resume, or choose another folder")
         split = make_split(
@@ -131,8 +137,9 @@ class RunFolder:
         rows = np.concatenate([split.labeled, split.unlabeled])
         run = cls(path, origin, settings, split, fit_encoding(dataset, rows), torch.get_num_threads())
         run.new_learner()  # networks that cannot be built must fail before anything is written
-        split.write(path / "split.json")
-        write_json(path / "run.json", run.to_json())
+        if write:
+            split.write(path / "split.json")
+            write_json(path / "run.json", run.to_json())
         return run
 
     @classmethod
@@ -187,10 +194,12 @@ class RunFolder:
             "threads": self.threads,
         }
 
-    def new_learner(self) -> Learner:
-        """A learner before its first step."""
+    def new_learner(self, together: Together = ALONE) -> Learner:
+        """A learner before its first step, in one process or in several."""
         data = f"{self.split.fingerprint}/{self.split.hash}"
-        return Learner.create(self.settings, self.encoding.layout, len(self.split.classes), data=data)
+        return Learner.create(
+            self.settings, self.encoding.layout, len(self.split.classes), data=data, together=together
+        )
 
     def model(self) -> GenerativeClassifier:
         """The averaged weights that did best on validation, ready for prediction and drawing."""

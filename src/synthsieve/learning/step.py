@@ -123,7 +123,7 @@ def learn_labels(learner: Learner, batch: Batch) -> None:
     if implicit.enabled and learner.step >= learner.settings.augment_from_step:
         terms["implicit_cross_entropy"] = implicit_cross_entropy(
             learner.model,
-            implicit.batch,
+            implicit.batch // learner.together.share.size,
             settings=implicit,
             step_size=learner.settings.sampling.step_size,
             train_on=settings.train_on,
@@ -177,7 +177,9 @@ def _unlabeled_terms(learner: Learner, x: Tensor, terms: dict[str, Tensor]) -> T
     with torch.set_grad_enabled(settings.mutual_information_weight > 0):
         logits = classify(x)
     if settings.mutual_information_weight:
-        terms["mutual_information"] = objectives.mutual_information(logits)
+        terms["mutual_information"] = objectives.mutual_information(
+            logits, None if learner.together.alone else learner.together.mean
+        )
         weight = settings.mutual_information_weight * ramp_at(learner.step, settings.mutual_information_ramp)
         loss = loss - weight * terms["mutual_information"]
     if settings.smoothness_weight:

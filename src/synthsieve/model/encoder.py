@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from synthsieve.config import ModelSettings, NetworkKind, View
 from synthsieve.layout import Layout
 from synthsieve.model.modalities import Tower, networks_of
+from synthsieve.sharing import normal_rows
 
 LOG_SCALE_RANGE = (-6.0, 2.0)
 
@@ -28,8 +29,8 @@ class Posterior:
 
     def sample(self, *, generator: torch.Generator) -> Tensor:
         """One draw for each example, differentiable in mean and scale. z = mean + scale noise. (n, latent_dim)."""
-        noise = torch.randn(self.mean.shape, generator=generator, dtype=self.mean.dtype).to(self.mean.device)
-        return self.mean + self.log_scale.exp() * noise
+        noise = normal_rows(self.mean.shape, generator=generator, dtype=self.mean.dtype)
+        return self.mean + self.log_scale.exp() * noise.to(self.mean.device)
 
     def kl_to_reference(self) -> Tensor:
         """KL(q || p0) of each latent: (mean^2 + scale^2 - 1) / 2 - log scale. (n, latent_dim), nats."""

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from synthsieve.model.energy import Energy
 from synthsieve.networks.mlp import MLP, InputGradient
+from synthsieve.sharing import normal_rows
 
 # Rows moved at a time by an ascent: their activations stay in a core's cache. See docs/decisions/0301.
 CHUNK_ROWS = 1000
@@ -46,7 +47,7 @@ class TiltedPrior:
         They are drawn on the generator's device and then moved, so a CPU generator gives the same z everywhere.
         """
         weight = next(self.energy.parameters(), torch.empty(0))
-        z = torch.randn(n, self.energy.latent_dim, dtype=weight.dtype, device=generator.device, generator=generator)
+        z = normal_rows((n, self.energy.latent_dim), generator=generator, dtype=weight.dtype)
         return z.to(weight.device)
 
     def unconditional(self) -> TiltedDensity:

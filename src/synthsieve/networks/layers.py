@@ -11,6 +11,7 @@ from torch import nn
 
 from synthsieve.config import Norm, View
 from synthsieve.errors import ConfigError
+from synthsieve.sharing import draw_rows
 
 Built = TypeVar("Built", bound=nn.Module)
 
@@ -51,8 +52,11 @@ class Dropout(nn.Module):
             return x
         if self.generator is None:
             raise RuntimeError("dropout is in training mode without a generator: call attach_generator first")
-        mask = torch.empty(x.shape).bernoulli_(1 - self.rate, generator=self.generator).to(x)
-        return x * mask / (1 - self.rate)
+        generator = self.generator
+        mask = draw_rows(
+            lambda size: torch.empty(size).bernoulli_(1 - self.rate, generator=generator), x.shape, generator
+        )
+        return x * mask.to(x) / (1 - self.rate)
 
 
 def attach_generator(module: nn.Module, generator: torch.Generator) -> None:

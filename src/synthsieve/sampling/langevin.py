@@ -20,6 +20,7 @@ from torch import Tensor
 from synthsieve.errors import DivergedChainError
 from synthsieve.sampling.diagnostics import Diagnostics, Recorder
 from synthsieve.sampling.log_density import LogDensity, ascent_of
+from synthsieve.sharing import SharedGenerator, normal_rows
 
 
 @dataclass(frozen=True)
@@ -157,7 +158,7 @@ def run(
 
 def draw_noise(like: Tensor, *, generator: torch.Generator) -> Tensor:
     """Standard normal noise of a tensor's shape, dtype and device, drawn on the generator's device and then moved."""
-    return torch.randn(like.shape, dtype=like.dtype, device=generator.device, generator=generator).to(like.device)
+    return normal_rows(like.shape, generator=generator, dtype=like.dtype).to(like.device)
 
 
 Shaker = Callable[[int], Tensor]  # the number of a step -> its noise, (n, d), good until the next call
@@ -175,6 +176,8 @@ def _shaker(
             raise ValueError(f"noise must be (num_steps, n, d) = {expected}; got {tuple(noise.shape)}")
         return noise.to(start).__getitem__
     assert generator is not None
+    if isinstance(generator, SharedGenerator):
+        return lambda step: draw_noise(start, generator=generator)
     buffer = torch.empty(start.shape, dtype=start.dtype, device=generator.device)
     return lambda step: buffer.normal_(generator=generator).to(start.device)
 

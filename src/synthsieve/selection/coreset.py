@@ -24,6 +24,7 @@ from synthsieve.selection.greedy import Target
 from synthsieve.selection.memory import estimate_memory, in_megabytes
 from synthsieve.selection.methods import Method, choose
 from synthsieve.selection.refinement import refine as exchange
+from synthsieve.selection.targets import targets_of
 from synthsieve.selection.tiles import Tiles, lay_out
 from synthsieve.selection.workers import Workers, available_cores
 
@@ -71,6 +72,7 @@ class Coreset:
         assignment: int64 (n,), the row of the pick that stands for each row.
         gradient_bound: L, summed over classes.
         gradient_error: the measured |full gradient sum - weighted gradient sum| over all classes.
+        difference: float64 (d,), what `gradient_error` is the length of; (num_classes * features,) of outer products.
         classes: figures class by class.
         notes: sentences worth reading: leaner methods taken, heavy picks, duplicates.
         seconds: wall time of the selection; compile_seconds: of the kernels' compilation or loading, not counted in it.
@@ -82,6 +84,7 @@ class Coreset:
     assignment: np.ndarray
     gradient_bound: float
     gradient_error: float
+    difference: np.ndarray
     classes: tuple[ClassFigures, ...]
     notes: tuple[str, ...]
     seconds: float
@@ -136,7 +139,8 @@ def coreset(
     called = [str(label if names is None else names[label]) for label in present]
     rows_of = [np.flatnonzero(labels == label).astype(np.int32) for label in present]
     weight = np.broadcast_to(1.0, len(labels)) if sample_weight is None else np.asarray(sample_weight, np.float64)
-    targets = _targets(budget, rows_of, weight)
+    sizes = np.array([len(rows) for rows in rows_of])
+    targets = targets_of(budget, sizes, np.array([weight[rows].sum() for rows in rows_of]))
     plan = _plan(points.shape[1], rows_of, called, targets, method, refine, memory_limit, n_jobs or available_cores())
     meter = _Meter(progress, sum(target.count for target in targets))
 
@@ -153,7 +157,7 @@ def coreset(
     else:
         chosen = [work(place, plan.threads) for place in range(len(present))]
     meter.close()
-    notes = plan.notes + _heavy_notes(chosen, called)
+    notes = plan.notes + heavy_notes([part.figures for part in chosen], called)
     return _joined(chosen, len(labels), notes, time.perf_counter() - started, compile_seconds)
 
 
@@ -241,36 +245,6 @@ def _plan(
                     "raise the limit or select in parts"
                 )
     return _Plan(tuple(methods), at_once, threads if at_once == 1 else 1, tuple(notes))
-
-
-def _targets(budget: Budget, rows_of: list[np.ndarray], weight: np.ndarray) -> list[Target]:
-    """What each class is to reach."""
-    sizes = np.array([len(rows) for rows in rows_of])
-    if budget.bound is not None:
-        shares = np.array([weight[rows].sum() for rows in rows_of])
-        shares = shares / shares.sum() if shares.sum() > 0 else np.full(len(sizes), 1.0 / len(sizes))
-        parts = zip(sizes, shares, strict=True)  # a class without weight adds nothing to L: one pick will do
-        return [Target(int(size), budget.bound * share) if share > 0 else Target(1) for size, share in parts]
-    if budget.fraction is not None:
-        return [Target(max(1, int(np.floor(budget.fraction * size + 0.5)))) for size in sizes]
-    assert budget.count is not None
-    if budget.count < len(sizes):
-        raise SelectionError(
-            f"expected a budget of at least one pick for each of {len(sizes)} classes, got {budget.count}: raise it"
-        )
-    return [Target(int(count)) for count in _shared_out(min(budget.count, int(sizes.sum())), sizes)]
-
-
-def _shared_out(count: int, sizes: np.ndarray) -> np.ndarray:
-    """`count` picks over classes in proportion to `sizes`, at least one each, by largest remainder."""
-    ideal = np.maximum(1.0, count * sizes / sizes.sum())
-    shares = np.minimum(np.floor(ideal).astype(np.int64), sizes)
-    while shares.sum() != count:
-        step = 1 if shares.sum() < count else -1
-        open_ = shares < sizes if step > 0 else shares > 1
-        want = np.where(open_, (ideal - shares) * step, -np.inf)
-        shares[int(np.argmax(want))] += step
-    return shares
 
 
 class _Meter:
@@ -381,7 +355,7 @@ def _certified(
         selected=len(picks),
         weight=total,
         gradient_bound=bound,
-        gradient_error=_length(difference),
+        gradient_error=length(difference),
         heaviest=float(weights.max() / total) if total > 0 else 0.0,
         method=method,
         exchanges=exchanges,
@@ -410,7 +384,7 @@ def _certificate(
     return bound * tiles.magnitude, difference * tiles.magnitude
 
 
-def _length(vector: np.ndarray) -> float:
+def length(vector: np.ndarray) -> float:
     """|vector|, also where its square would be beyond float64."""
     exponent = int(np.frexp(np.abs(vector).max())[1])
     return float(np.ldexp(np.linalg.norm(np.ldexp(vector, -exponent)), exponent))
@@ -430,6 +404,7 @@ def _joined(
     chosen: list[_Chosen], num_rows: int, notes: tuple[str, ...], seconds: float, compile_seconds: float
 ) -> Coreset:
     assignment = np.full(num_rows, -1, dtype=np.int64)
+    difference = np.sum([part.difference for part in chosen], axis=0)
     for part in chosen:
         assignment[part.rows] = part.assignment
     return Coreset(
@@ -438,7 +413,8 @@ def _joined(
         gains=np.concatenate([part.gains for part in chosen]),
         assignment=assignment,
         gradient_bound=float(sum(part.figures.gradient_bound for part in chosen)),
-        gradient_error=_length(np.sum([part.difference for part in chosen], axis=0)),
+        gradient_error=length(difference),
+        difference=difference,
         classes=tuple(part.figures for part in chosen),
         notes=notes,
         seconds=seconds,
@@ -446,10 +422,11 @@ def _joined(
     )
 
 
-def _heavy_notes(chosen: list[_Chosen], called: list[str]) -> tuple[str, ...]:
+def heavy_notes(classes: Sequence[ClassFigures], called: Sequence[str]) -> tuple[str, ...]:
+    """A sentence for each class of which one pick stands for much."""
     return tuple(
-        f"class {name}: one pick stands for {part.figures.heaviest:.0%} of the class ({part.figures.size} rows, "
-        f"{part.figures.distinct} distinct, {part.figures.selected} picks)"
-        for part, name in zip(chosen, called, strict=True)
-        if part.figures.heaviest > _HEAVY
+        f"class {name}: one pick stands for {figures.heaviest:.0%} of the class ({figures.size} rows, "
+        f"{figures.distinct} distinct, {figures.selected} picks)"
+        for figures, name in zip(classes, called, strict=True)
+        if figures.heaviest > _HEAVY
     )

@@ -76,8 +76,8 @@ def rows_of_lists(column: Any) -> np.ndarray:
     return values.reshape(len(column), lengths[0] if len(column) else 0)
 
 
-def matrix(value: Any, name: str) -> np.ndarray:
-    """A finite float32 or float64 matrix (n, d)."""
+def matrix(value: Any, name: str, *, first_row: int = 0) -> np.ndarray:
+    """A finite float32 or float64 matrix (n, d), whose rows are counted from `first_row` in what is said of them."""
     array = as_array(value)
     if array.ndim != 2:
         raise SelectionError(f"expected {name} of shape (n, d), got shape {array.shape}: reshape to one row an example")
@@ -92,7 +92,8 @@ def matrix(value: Any, name: str) -> np.ndarray:
         if bad.any():
             row = start + int(np.argmax(bad))
             raise SelectionError(
-                f"expected finite numbers in {name}, got {_first_bad(array[row])} in row {row}: drop or repair that row"
+                f"expected finite numbers in {name}, got {_first_bad(array[row])} in row {first_row + row}: "
+                "drop or repair that row"
             )
     return array
 
@@ -101,9 +102,9 @@ def _first_bad(row: np.ndarray) -> float:
     return float(row[~np.isfinite(row)][0])
 
 
-def probabilities(value: Any) -> np.ndarray:
+def probabilities(value: Any, *, first_row: int = 0) -> np.ndarray:
     """A matrix whose rows are non-negative and sum to 1."""
-    array = matrix(value, "probabilities")
+    array = matrix(value, "probabilities", first_row=first_row)
     for start in range(0, len(array), _ROWS_AT_A_TIME):
         block = array[start : start + _ROWS_AT_A_TIME]
         sums = block.sum(axis=1, dtype=np.float64)
@@ -112,25 +113,26 @@ def probabilities(value: Any) -> np.ndarray:
             row = int(np.argmax(bad))
             what = f"a sum of {sums[row]:.4g}" if (block[row] >= 0).all() else f"{block[row].min():.4g}"
             raise SelectionError(
-                f"expected probabilities that are not negative and sum to 1, got {what} in row {start + row}: "
+                f"expected probabilities that are not negative and sum to 1, got {what} in row "
+                f"{first_row + start + row}: "
                 "if these are logits, pass them as logits"
             )
     return array
 
 
-def column_labels(value: Any, num_columns: int, classes: Sequence[Any] | None) -> Labels:
+def column_labels(value: Any, num_columns: int, classes: Sequence[Any] | None, *, first_row: int = 0) -> Labels:
     """Labels as columns of a classifier's output: integers as they are, anything else by `classes`."""
-    array = _label_array(value)
+    array = label_array(value)
     if classes is None and np.issubdtype(array.dtype, np.integer):
         outside = (array < 0) | (array >= num_columns)
         if outside.any():
             row = int(np.argmax(outside))
             raise SelectionError(
-                f"expected labels from 0 to {num_columns - 1} (one a column), got {array[row]} in row {row}: "
-                "give classes= with the label of each column, or drop unlabelled rows"
+                f"expected labels from 0 to {num_columns - 1} (one a column), got {array[row]} in row "
+                f"{first_row + row}: give classes= with the label of each column, or drop unlabelled rows"
             )
         return Labels(array.astype(np.int32), tuple(range(num_columns)))
-    names = np.unique(array) if classes is None else _label_array(classes)
+    names = np.unique(array) if classes is None else label_array(classes)
     if names.dtype.kind != array.dtype.kind and "U" in (names.dtype.kind, array.dtype.kind):
         names, array = names.astype(str), array.astype(str)  # numbers on one side, their text on the other
     if len(np.unique(names)) < len(names):
@@ -146,18 +148,20 @@ def column_labels(value: Any, num_columns: int, classes: Sequence[Any] | None) -
     if unknown.any():
         row = int(np.argmax(unknown))
         raise SelectionError(
-            f"expected every label among classes, got {array[row].item()!r} in row {row}: add it or drop the row"
+            f"expected every label among classes, got {array[row].item()!r} in row {first_row + row}: "
+            "add it or drop the row"
         )
     return Labels(indices, tuple(names.tolist()))
 
 
 def any_labels(value: Any) -> Labels:
     """Labels of any kind, numbered in sorted order."""
-    names, indices = np.unique(_label_array(value), return_inverse=True)
+    names, indices = np.unique(label_array(value), return_inverse=True)
     return Labels(indices.astype(np.int32, copy=False), tuple(names.tolist()))
 
 
-def _label_array(value: Any) -> np.ndarray:
+def label_array(value: Any) -> np.ndarray:
+    """Whole numbers or text (n,), of whatever came."""
     array = as_array(value)
     if array.ndim != 1:
         raise SelectionError(f"expected labels of shape (n,), got shape {array.shape}: give one label a row")

@@ -1,0 +1,70 @@
+"""Scoring a block: its classes, its entropies, and who lies under the ceiling."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from synthsieve.distributed.job import Job, block_name
+from synthsieve.entropy import PrecisionWarning, Reason, entropy_of_logits, entropy_of_probabilities
+from synthsieve.selection import door
+
+
+def look(job: Job, number: int) -> dict[str, Any]:
+    """The labels that occur in a block."""
+    return {"labels": np.unique(door.label_array(job.named_labels(number))).tolist()}
+
+
+def score(job: Job, number: int) -> dict[str, Any]:
+    """Leave class, entropy and reason of every row of a block; return counts and what is worth a note.
+
+    With a fraction to keep, everybody of the right label is kept until the threshold is known.
+    """
+    first_row, kind = job.blocks[number].first_row, job.judged_by
+    told = job.named_labels(number)
+    if kind is None:
+        assert job.classes is not None
+        label = _among(job.classes, door.label_array(told))
+        entropy, reason = np.full(len(label), np.nan), np.zeros(len(label), dtype=np.int8)
+        job.work.save(block_name(number), label=label, entropy=entropy, reason=reason)
+        return {**counts(label, reason, entropy), "columns": 0, "warnings": []}
+    answers = job.answers(number, kind)
+    label = door.column_labels(told, answers.shape[1], job.classes, first_row=first_row).indices
+    ceiling = job.sieving.entropy_ceiling
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", PrecisionWarning)
+        if kind == "logits":
+            entropy = entropy_of_logits(answers)
+        else:
+            entropy = entropy_of_probabilities(answers, entropy_ceiling=ceiling)
+    eligible = np.ones(len(label), dtype=bool)
+    if job.sieving.require_label:
+        eligible = answers.argmax(axis=1) == label
+    reason = np.where(eligible, Reason.KEPT, Reason.OTHER_LABEL).astype(np.int8)
+    if ceiling is not None:
+        reason[eligible & ~(entropy < ceiling)] = Reason.HIGH_ENTROPY
+    job.work.save(block_name(number), label=label, entropy=entropy, reason=reason)
+    return {
+        **counts(label, reason, entropy),
+        "columns": answers.shape[1],
+        "lowest": float(entropy[eligible].min(initial=np.inf)),
+        "warnings": [str(warning.message) for warning in caught],
+    }
+
+
+def counts(label: np.ndarray, reason: np.ndarray, entropy: np.ndarray) -> dict[str, Any]:
+    """How many rows each class has, how many of them are kept, and why others are not."""
+    kept = reason == Reason.KEPT
+    return {
+        "rows": np.bincount(label).tolist(),
+        "kept": np.bincount(label[kept]).tolist(),
+        "reasons": np.bincount(reason, minlength=len(Reason)).tolist(),
+        "highest_kept": float(entropy[kept].max(initial=-np.inf)),
+    }
+
+
+def _among(classes: tuple[Any, ...], array: np.ndarray) -> np.ndarray:
+    """Indices int32 (n,) of labels among sorted classes, all of which occur."""
+    return np.searchsorted(np.asarray(classes), array).astype(np.int32)

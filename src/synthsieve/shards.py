@@ -1,0 +1,208 @@
+"""Parquet for the sieve: one file, or a folder of files with the same columns, read a batch at a time.
+
+Rows are numbered through all files, in the order of the files' names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from synthsieve.errors import SelectionError
+from synthsieve.selection import door
+
+LABELS = ("labels", "label", "y", "class", "target")
+ANSWERS = ("logits", "probabilities", "gradients")
+ENDINGS = (".parquet", ".pq")
+_PREFIXES = {
+    "logits": ("logit_", "logits_"),
+    "probabilities": ("prob_", "probability_", "proba_"),
+    "gradients": ("grad_",),
+}
+_ROWS_AT_A_TIME = 65_536
+
+
+@dataclass(frozen=True)
+class Shards:
+    """Files with the same columns, and what the columns are.
+
+    Attributes:
+        path: the file or folder that was named.
+        files: in the order of their rows; file_rows: how many rows each has.
+        label: the column of labels.
+        answers: the columns of "logits", "probabilities" and "gradients", as far as there are any.
+        features: the number columns beside the label, where there are no answers.
+        classes: the label of each column of the answers, where their names say so.
+    """
+
+    path: Path
+    files: tuple[Path, ...]
+    file_rows: tuple[int, ...]
+    label: str
+    answers: dict[str, tuple[str, ...]]
+    features: tuple[str, ...]
+    classes: tuple[Any, ...] | None
+
+    @property
+    def num_rows(self) -> int:
+        return sum(self.file_rows)
+
+    def batches(self, columns: Iterable[str]) -> Iterator[Any]:
+        """Arrow record batches of all files, in order."""
+        for file in self.files:
+            yield from batches(file, columns)
+
+
+def open_shards(path: Path, *, label: str | None = None) -> Shards:
+    """Look into the footers of a file or of every Parquet file in a folder; hidden files are passed over."""
+    files = tuple(sorted(file for file in path.iterdir() if _is_shard(file))) if path.is_dir() else (path,)
+    if not files:
+        raise SelectionError(
+            f"expected a file, got {path}, which is a directory without .parquet files: check the name"
+        )
+    footers = [_footer(file) for file in files]
+    schema = footers[0][0]
+    for file, (other, _) in zip(files, footers, strict=True):
+        if not other.equals(schema):
+            odd = next(
+                (f.name for f in [*other, *schema] if f not in list(schema) or f not in list(other)), "their order"
+            )
+            raise SelectionError(
+                f"expected {file.name} to have the columns of {files[0].name}, got another {odd}: write them alike"
+            )
+    names = schema.names
+    name = label_name(names, label, path)
+    if names.count(name) > 1:
+        raise SelectionError(f"expected one column {name} in {path.name}, got several: rename or drop the others")
+    answers, classes = {}, None
+    for kind in ANSWERS:
+        columns = [kind] if kind in names else [n for n in names if n.startswith(_PREFIXES[kind]) and n != name]
+        if columns:
+            answers[kind] = tuple(columns)
+            if kind != "gradients" and columns != [kind]:
+                classes = tuple(column.split("_", 1)[1] for column in columns)
+    features: tuple[str, ...] = ()
+    if not answers:
+        features = tuple(field.name for field in schema if field.name != name and _is_numeric(field.type))
+        if not features:
+            raise SelectionError(f"expected number columns beside {name} in {path.name}, got none: add logits")
+    rows = tuple(count for _, count in footers)
+    return Shards(path, files, rows, name, answers, features, _as_labels(classes, schema.field(name).type))
+
+
+def batches(file: Path, columns: Iterable[str] | None = None, start: int = 0, stop: int | None = None) -> Iterator[Any]:
+    """Arrow record batches of rows `start` to `stop` of a file; only the row groups that hold some are read."""
+    import pyarrow.parquet as pq
+
+    with _whole(file):
+        parquet = pq.ParquetFile(file, pre_buffer=False, buffer_size=1 << 20)
+        counts = [parquet.metadata.row_group(group).num_rows for group in range(parquet.metadata.num_row_groups)]
+        ends = np.cumsum([0, *counts])
+        stop = int(ends[-1]) if stop is None else stop
+        groups = [g for g in range(len(counts)) if ends[g + 1] > start and ends[g] < stop]
+        row = int(ends[groups[0]]) if groups else 0
+        wanted = None if columns is None else list(columns)
+        for batch in parquet.iter_batches(_ROWS_AT_A_TIME, row_groups=groups, columns=wanted):
+            first, last = max(start - row, 0), min(stop - row, len(batch))
+            row += len(batch)
+            if first < last:
+                yield batch.slice(first, last - first)
+            if row >= stop:
+                return
+
+
+def read_matrix(given: Iterable[Any], columns: tuple[str, ...], num_rows: int) -> np.ndarray:
+    """Columns side by side, (n, d), filled batch by batch; one list column counts as d."""
+    filled, matrix = 0, None
+    for batch in given:
+        parts = [batch.column(name) for name in columns]
+        if any(part.null_count for part in parts):
+            raise SelectionError(f"expected no nulls in {', '.join(columns[:3])}, got some: fill or drop those rows")
+        if len(columns) == 1 and "list" in str(parts[0].type):
+            block = door.rows_of_lists(parts[0])
+            if matrix is not None and block.shape[1] != matrix.shape[1]:
+                raise SelectionError(f"expected lists of one length in {columns[0]}, got several: repair the odd rows")
+        else:
+            block = np.column_stack([part.to_numpy(zero_copy_only=False) for part in parts])
+        if block.dtype.kind not in "fiub":
+            raise SelectionError(
+                f"expected numbers in {', '.join(columns[:3])}, got {parts[0].type}: convert them first"
+            )
+        if matrix is None:
+            kind = np.float32 if block.dtype == np.float32 else np.float64
+            matrix = np.empty((num_rows, block.shape[1]), dtype=kind)
+        matrix[filled : filled + len(block)] = block
+        filled += len(block)
+    return np.empty((0, len(columns))) if matrix is None else matrix
+
+
+def read_labels(given: Iterable[Any], name: str) -> np.ndarray:
+    """The labels (n,), of any type."""
+    import pyarrow as pa
+
+    parts = []
+    for batch in given:
+        column = batch.column(name)
+        parts.append(column.dictionary_decode() if pa.types.is_dictionary(column.type) else column)
+    nulls = sum(part.null_count for part in parts)
+    if nulls:
+        raise SelectionError(f"expected a label in every row of {name}, got {nulls} nulls: fill or drop them")
+    return pa.concat_arrays(parts).to_numpy(zero_copy_only=False) if parts else np.empty(0, dtype=np.int64)
+
+
+def label_name(names: list[str], label: str | None, path: Path) -> str:
+    """Which of the names are the labels: the one the user named, or a usual one."""
+    if label is not None and label not in names:
+        raise SelectionError(f"expected {label!r} in {path.name}, got {', '.join(names[:8])}: name one of those")
+    found = label or next((name for name in LABELS if name in names), None)
+    if found is None:
+        raise SelectionError(
+            f"expected labels in {path.name} under {', '.join(LABELS)}, got {', '.join(names[:8])}: use --label"
+        )
+    return found
+
+
+def _is_shard(file: Path) -> bool:
+    return file.suffix.lower() in ENDINGS and not file.name.startswith((".", "_")) and file.is_file()
+
+
+def _footer(file: Path) -> tuple[Any, int]:
+    """Schema, without metadata, and number of rows."""
+    import pyarrow.parquet as pq
+
+    with _whole(file), pq.ParquetFile(file) as parquet:
+        return parquet.schema_arrow.remove_metadata(), parquet.metadata.num_rows
+
+
+@contextmanager
+def _whole(file: Path) -> Iterator[None]:
+    """What reading a damaged file raises, told in a sentence with its name."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
+        first = str(error).splitlines()[0]
+        raise SelectionError(f"expected a whole Parquet file, got {file.name} ({first}): write it again") from None
+
+
+def _is_numeric(kind: Any) -> bool:
+    import pyarrow as pa
+
+    return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
+
+
+def _as_labels(classes: tuple[str, ...] | None, kind: Any) -> tuple[Any, ...] | None:
+    """The columns' names as labels of the column's own type; None where they cannot be."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    if classes is None or not pa.types.is_integer(kind):
+        return classes
+    return tuple(int(c) for c in classes) if all(c.lstrip("-").isdigit() for c in classes) else None

@@ -1,0 +1,136 @@
+"""What a sieve tells when it is done: its figures as text and as plain numbers, and every row's fate as a table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from synthsieve.entropy import Reason
+
+if TYPE_CHECKING:
+    from synthsieve.selection.coreset import ClassFigures
+
+
+class Told:
+    """The figures that every sieve ends with, whether its rows fit in memory or not.
+
+    Attributes:
+        gradient_bound, gradient_error: L, and the measured error of the weighted gradient sum.
+        entropy_ceiling: the ceiling applied; infinity if none.
+        classes: the labels, in the order of the class indices in `figures`.
+        figures: per class, what was done and achieved.
+        notes: sentences worth reading.
+        seconds: wall time of the selection; compile_seconds: of compiling or loading its kernels, not counted in it.
+    """
+
+    gradient_bound: float
+    gradient_error: float
+    entropy_ceiling: float
+    classes: tuple[Any, ...]
+    figures: tuple[ClassFigures, ...]
+    notes: tuple[str, ...]
+    seconds: float
+    compile_seconds: float
+
+    @property
+    def num_rows(self) -> int:
+        """How many rows were given."""
+        raise NotImplementedError
+
+    @property
+    def rejected_counts(self) -> dict[str, int]:
+        """How many rows were rejected for each reason, in words."""
+        raise NotImplementedError
+
+    @property
+    def num_selected(self) -> int:
+        return sum(figures.selected for figures in self.figures)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The figures as plain numbers and text, for JSON."""
+        return {
+            "rows": self.num_rows,
+            "rejected": self.rejected_counts,
+            "selected": self.num_selected,
+            "entropy_ceiling": self.entropy_ceiling if np.isfinite(self.entropy_ceiling) else None,
+            "gradient_bound": self.gradient_bound,
+            "gradient_error": self.gradient_error,
+            "seconds": round(self.seconds, 3),
+            "compile_seconds": round(self.compile_seconds, 3),
+            "classes": [
+                {
+                    "label": str(self.classes[figures.label]),
+                    "survivors": figures.size,
+                    "distinct": figures.distinct,
+                    "selected": figures.selected,
+                    "weight": figures.weight,
+                    "gradient_bound": figures.gradient_bound,
+                    "gradient_error": figures.gradient_error,
+                    "heaviest_share": figures.heaviest,
+                    "method": str(figures.method),
+                    "exchanges": figures.exchanges,
+                }
+                for figures in self.figures
+            ],
+            "notes": list(self.notes),
+        }
+
+    def summary(self) -> str:
+        """One screen of text."""
+        rejected = self.rejected_counts
+        survive = self.num_rows - sum(rejected.values())
+        lines = [f"{self.num_rows:,} rows, {survive:,} survive, {self.num_selected:,} selected"]
+        lines += [f"  rejected {number:,}: {words}" for words, number in rejected.items()]
+        if np.isfinite(self.entropy_ceiling):
+            lines.append(f"  entropy ceiling {self.entropy_ceiling:.3g} nats")
+        lines += [
+            f"gradient error {self.gradient_error:.4g}, guaranteed at most {self.gradient_bound:.4g}",
+            f"{'class':>14} {'survivors':>10} {'selected':>9} {'bound':>10} {'error':>10} {'heaviest':>9}  method",
+        ]
+        for figures in self.figures[:20]:
+            lines.append(
+                f"{str(self.classes[figures.label])[:14]:>14} {figures.size:>10,} {figures.selected:>9,} "
+                f"{figures.gradient_bound:>10.4g} {figures.gradient_error:>10.4g} {figures.heaviest:>9.1%}  "
+                f"{figures.method}"
+            )
+        if len(self.figures) > 20:
+            lines.append(f"  ... and {len(self.figures) - 20} more classes")
+        lines += [f"note: {note}" for note in self.notes[:8]]
+        if len(self.notes) > 8:
+            lines.append(f"note: ... and {len(self.notes) - 8} more")
+        lines.append(f"{self.seconds:.2f} s" + _compiled(self.compile_seconds))
+        return "\n".join(lines)
+
+
+def fates(rows: dict[str, np.ndarray]) -> Any:
+    """An Arrow table from `Selection.rows`: what is not known of a row is null, the reason is in words."""
+    import pyarrow as pa
+
+    return pa.table(
+        {
+            **{name: rows[name] for name in ("row", "selected", "weight")},
+            "entropy": pa.array(rows["entropy"], mask=np.isnan(rows["entropy"])),
+            "rank": pa.array(rows["rank"], mask=rows["rank"] < 0),
+            "assignment": pa.array(rows["assignment"], mask=rows["assignment"] < 0),
+            "reason": _reasons_in_words(rows["selected"], rows["reason"]),
+        }
+    )
+
+
+def lost_classes(present: set[int], labels: list[int], names: tuple[Any, ...]) -> tuple[str, ...]:
+    """A sentence for each of `labels` of which nobody is among the `present` any more."""
+    return tuple(f"class {names[label]}: no row survived the filter" for label in labels if label not in present)
+
+
+def _reasons_in_words(selected: np.ndarray, reason: np.ndarray) -> Any:
+    """An Arrow dictionary column: why each row is where it is."""
+    import pyarrow as pa
+
+    words = ["not selected: a pick stands for it", *(code.in_words() for code in list(Reason)[1:]), "selected"]
+    codes = np.where(selected, len(words) - 1, reason).astype(np.int8)
+    return pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(words))
+
+
+def _compiled(seconds: float) -> str:
+    return f" (and {seconds:.1f} s to compile or load the kernels, once)" if seconds > 0.05 else ""

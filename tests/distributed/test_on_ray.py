@@ -1,0 +1,209 @@
+"""Ray as the engine: the same bytes for any number of workers, and after a lost one; errors in one sentence."""
+
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from functools import partial
+
+import pytest
+
+from synthsieve.cli.app import main
+from synthsieve.distributed import on_ray
+from synthsieve.errors import ClusterError, SelectionError
+from tests.distributed.made_up import contents, rows, sieved, write_shards
+
+pytest.importorskip("ray")
+
+
+@pytest.fixture
+def alone():
+    """No cluster before, none after."""
+    import ray
+
+    ray.shutdown()
+    yield
+    ray.shutdown()
+
+
+def run(*arguments):
+    try:
+        main([str(argument) for argument in arguments])
+    except SystemExit as ended:
+        return ended.code or 0
+    return 0
+
+
+def closed_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+@pytest.mark.parametrize("address", ["nowhere", "here:port", "127.0.0.1:99999"])
+def test_an_address_that_is_none_is_told(address):
+    with pytest.raises(ClusterError, match="expected --cluster as local or HOST:PORT"), on_ray.connected(address):
+        pass
+
+
+def test_nobody_at_the_address_is_told_at_once_and_nothing_is_written(tmp_path, capsys):
+    source = write_shards(tmp_path / "in", *rows(300))
+    started = time.monotonic()
+    assert run("select", source, "-o", tmp_path / "out", "--cluster", f"127.0.0.1:{closed_port()}") == 2
+    assert time.monotonic() - started < 15
+    err = capsys.readouterr().err
+    assert "expected a Ray cluster at 127.0.0.1" in err
+    assert len(err.strip().splitlines()) == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_without_ray_the_way_to_get_it_is_told(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(ClusterError, match=r"pip install 'synthsieve\[cluster\]'"):
+        on_ray.required()
+
+
+def test_a_machine_too_busy_for_ray_is_told(alone, monkeypatch):
+    import ray
+
+    monkeypatch.setattr(ray, "init", lambda **_: (_ for _ in ()).throw(Exception("timed out during startup.")))
+    with pytest.raises(ClusterError, match="could not be started on this machine"), on_ray.connected("local"):
+        pass
+
+
+@pytest.mark.parametrize("option", [["--dry-run"], ["--curvature", "softmax"], ["--jobs", "2"]])
+def test_options_that_do_not_go_together_are_told(tmp_path, capsys, option):
+    source = write_shards(tmp_path / "in", *rows(300))
+    assert run("select", source, "-o", tmp_path / "out", "--cluster", "local", *option) == 2
+    assert option[0] in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_something_else_at_the_address_is_told_in_time():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        started = time.monotonic()
+        address = f"127.0.0.1:{listener.getsockname()[1]}"
+        with pytest.raises(ClusterError, match="no answer in"), on_ray.connected(address):
+            pass
+        assert time.monotonic() - started < 40
+
+
+@pytest.mark.slow
+def test_one_two_and_four_workers_write_the_same_bytes(tmp_path, alone, capsys):
+    source = write_shards(tmp_path / "in", *rows(40_000, decimals=6), files=4, group=2_500)
+    sieved(source, tmp_path / "here", keep_fraction=0.7, part_rows=4_000)
+    for workers in (1, 2, 4):
+        out = tmp_path / str(workers)
+        asked = ["--keep-fraction", "0.7", "--part-rows", "4000", "--workers", workers, "--quiet"]
+        assert run("select", source, "-o", out, "--cluster", "local", *asked) == 0
+        assert contents(out) == contents(tmp_path / "here")
+        assert sorted(path.name for path in out.iterdir()) == ["selected", "selection", "summary.json"]
+
+
+def dies_once(folder, number):
+    """Work whose third piece takes its worker with it, the first time."""
+    mark = folder / "died"
+    if number == 2 and not mark.exists():
+        mark.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return {"square": number * number, "from": os.getpid()}
+
+
+def refuses(number):
+    if number == 1:
+        raise SelectionError("not this one")
+    if number == 2:
+        raise OSError(28, "No space left on device", "/somewhere")
+    return {}
+
+
+@pytest.mark.slow
+def test_a_killed_worker_costs_its_piece_and_errors_keep_their_words(tmp_path, alone):
+    with on_ray.connected("local", workers=2) as engine:
+        for name in ("blocks", "parts"):
+            folder = tmp_path / name
+            folder.mkdir()
+            found = list(getattr(engine, name)(partial(dies_once, folder), 6))
+            assert (folder / "died").exists()
+            assert [told["square"] for told in found] == [0, 1, 4, 9, 16, 25]
+            assert os.getpid() not in {told["from"] for told in found}
+            with pytest.raises(SelectionError, match="not this one"):
+                list(getattr(engine, name)(refuses, 2))
+            with pytest.raises(OSError, match="No space left") as caught:
+                list(getattr(engine, name)(partial(_second, refuses), 1))
+            assert caught.value.filename == "/somewhere"
+
+
+def _second(work, number):
+    return work(number + 2)
+
+
+@pytest.fixture
+def two_nodes(alone):
+    """A cluster of two nodes with a worker each, this process connected to the first; and the second."""
+    import ray
+    from ray.cluster_utils import Cluster
+
+    small = {"num_cpus": 1, "object_store_memory": 80 * 2**20}
+    cluster = Cluster(initialize_head=True, head_node_args={**small, "include_dashboard": False})
+    second = cluster.add_node(**small)
+    ray.init(address=cluster.address, log_to_driver=False)
+    try:
+        assert ray.cluster_resources()["CPU"] == 2
+        yield cluster, second
+    finally:
+        ray.shutdown()
+        cluster.shutdown()
+
+
+def kill_when(ready, cluster, node):
+    """Kill the node in the background as soon as `ready()`."""
+
+    def wait():
+        while not ready():
+            time.sleep(0.02)
+        cluster.remove_node(node, allow_graceful=False)
+
+    killer = threading.Thread(target=wait, daemon=True)
+    killer.start()
+    return killer
+
+
+def takes_a_while(folder, number):
+    import ray
+
+    (folder / f"{number} {ray.get_runtime_context().get_node_id()} {os.getpid()}").touch()
+    time.sleep(1.0)
+    return {"square": number * number}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["blocks", "parts"])
+def test_pieces_of_a_killed_node_are_done_again(tmp_path, two_nodes, name):
+    cluster, second = two_nodes
+
+    def is_at_work():
+        return any(path.name.split()[1] == second.node_id for path in tmp_path.iterdir())
+
+    killer = kill_when(is_at_work, cluster, second)
+    found = list(getattr(on_ray.RayEngine(), name)(partial(takes_a_while, tmp_path), 12))
+    assert [told["square"] for told in found] == [number * number for number in range(12)]
+    killer.join(30)
+    begun = [path.name.split()[0] for path in tmp_path.iterdir()]
+    assert len(begun) > len(set(begun)) == 12
+
+
+@pytest.mark.slow
+def test_a_node_killed_while_it_selects_changes_no_byte(tmp_path, two_nodes):
+    source = write_shards(tmp_path / "in", *rows(60_000, decimals=6), files=4, group=2_500)
+    sieved(source, tmp_path / "here", part_rows=2_500)
+    parts = tmp_path / "out" / ".synthsieve-work" / "parts"
+    killer = kill_when(lambda: any(parts.glob("*/gains.npy")), *two_nodes)
+    sieved(source, tmp_path / "out", part_rows=2_500, engine=on_ray.RayEngine())
+    killer.join(30)
+    assert not killer.is_alive()
+    assert contents(tmp_path / "out") == contents(tmp_path / "here")

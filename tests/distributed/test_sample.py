@@ -1,0 +1,54 @@
+"""Shards hold what `draw_samples` draws, and `select` reads them."""
+
+import json
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from synthsieve.distributed import sample
+from synthsieve.distributed.engine import InProcess
+from synthsieve.distributed.sample import Drawing, sample_shards
+from synthsieve.drawing import draw_samples
+from synthsieve.entropy import entropy_of_logits
+from synthsieve.errors import ConfigError
+from synthsieve.learning.loop import fit
+from synthsieve.learning.run_folder import Origin, RunFolder
+from synthsieve.sampling.langevin import LangevinSettings
+from synthsieve.sieve_files import read_table
+from tests.distributed.made_up import contents
+from tests.learning.conftest import QUICK
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    from synthsieve.config import load_settings
+
+    dataset = Origin("digits").load()
+    settings = load_settings("digits-minutes", [*QUICK, "learning.steps=2"]).first_phase()
+    run = RunFolder.create(tmp_path_factory.mktemp("run") / "run", Origin("digits"), settings, dataset)
+    fit(run, dataset)
+    return run
+
+
+def test_shards_are_the_samples_of_one_process(tmp_path, run, monkeypatch):
+    monkeypatch.setattr(sample, "SHARD", 40)
+    chains = LangevinSettings(num_steps=3)
+    asked = {"per_class": 9, "num_classes": 10, "chains": chains, "noise": True, "seed": 5}
+    paths = sample_shards(Drawing(run.path, tmp_path / "out", **asked), engine=InProcess())
+    assert [path.name for path in paths] == ["part-00000.parquet", "part-00001.parquet", "part-00002.parquet"]
+    alone = draw_samples(run.model(), run.encoding, per_class=9, chains=chains, noise=True, seed=5)
+    table = pq.read_table(tmp_path / "out")
+    about = json.loads((tmp_path / "out" / "_samples.json").read_text())
+    x = np.array(table["x"].to_pylist(), dtype=about["x"]["dtype"]).reshape(-1, *about["x"]["shape"])
+    assert np.array_equal(x, alone.x)
+    assert np.array_equal(np.array(table["latent"].to_pylist(), dtype=np.float32), alone.z)
+    assert np.array_equal(table["chain_seed"].to_numpy(), alone.chain_seed)
+    assert table["class"].to_pylist() == [run.split.classes[y] for y in alone.y]
+    read = read_table(tmp_path / "out")
+    assert read.classes == tuple(run.split.classes)
+    assert np.array_equal(entropy_of_logits(read.answers["logits"]), table["entropy"].to_numpy())
+    sample_shards(Drawing(run.path, tmp_path / "again", **asked), engine=InProcess())
+    assert contents(tmp_path / "out") == contents(tmp_path / "again")
+    with pytest.raises(ConfigError, match="a new or empty folder"):
+        sample_shards(Drawing(run.path, tmp_path / "out", **asked), engine=InProcess())

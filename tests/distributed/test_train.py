@@ -1,0 +1,28 @@
+"""Training under Ray Train is training together: two workers learn what one process learns."""
+
+import pytest
+
+from synthsieve.config import load_settings
+from synthsieve.learning.history import read
+from synthsieve.learning.loop import fit
+from synthsieve.learning.run_folder import Origin, RunFolder
+from tests.learning.conftest import QUICK
+
+pytest.importorskip("ray")
+
+
+@pytest.mark.slow
+def test_two_workers_under_ray_train(tmp_path):
+    from synthsieve.distributed.on_ray import connected
+    from synthsieve.distributed.train import fit_on_cluster
+
+    settings = load_settings("digits-minutes", [*QUICK, "learning.steps=20"]).first_phase()
+    origin = Origin("digits")
+    with connected("local", workers=3) as _:  # one more for Ray's own controller
+        run = fit_on_cluster(tmp_path / "two", origin, settings, workers=2)
+    dataset = origin.load()
+    fit(RunFolder.create(tmp_path / "one", origin, settings, dataset), dataset)
+    ends = [read(tmp_path / name / "history.jsonl")[-1] for name in ("one", "two")]
+    assert ends[0]["step"] == ends[1]["step"] == 20
+    assert abs(ends[0]["validation_cross_entropy"] - ends[1]["validation_cross_entropy"]) < 0.05
+    assert {path.name for path in run.path.iterdir()} == {path.name for path in (tmp_path / "one").iterdir()}

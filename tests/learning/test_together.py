@@ -1,0 +1,135 @@
+"""Two processes with half of each batch learn what one learns with the whole; a lost one is told in a sentence."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from synthsieve.errors import ConfigError
+from synthsieve.learning.history import read
+from synthsieve.sharing import Share, draw_rows, normal_rows, shared
+from synthsieve.together import ALONE, Together
+from tests.learning.conftest import QUICK
+
+ROOT = Path(__file__).resolve().parents[2]
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
+# Sums of float64 in another order, through eight steps of Adam, whose division makes small gradients large.
+TOLERANCE = 1e-9
+
+
+def torchrun(*words, processes=2, **more):
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
+    return subprocess.Popen(
+        [*command, *more.pop("launch", ()), *map(str, words)],
+        env=ENVIRONMENT,
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **more,
+    )
+
+
+def test_two_processes_with_half_the_batch_are_one_with_the_whole(tmp_path):
+    alone = subprocess.run(
+        [sys.executable, "-m", "tests.learning.together_job", tmp_path / "one"], env=ENVIRONMENT, cwd=ROOT, check=False
+    )
+    assert alone.returncode == 0
+    done = torchrun("-m", "tests.learning.together_job", tmp_path / "two")
+    _, err = done.communicate(timeout=120)
+    assert done.returncode == 0, err
+    one, two = load_file(tmp_path / "one"), load_file(tmp_path / "two")
+    assert torch.equal(one.pop("latents"), two.pop("latents"))
+    for name, value in one.items():
+        assert value.dtype in (torch.float64, torch.int64)
+        assert torch.allclose(value, two[name], rtol=TOLERANCE, atol=TOLERANCE), name
+
+
+def words(out, *more):
+    settings = [word for setting in (*QUICK, *more) for word in ("--set", setting)]
+    return ["-m", "synthsieve", "fit", "digits", "-o", out, "--threads", "1", "--quiet", *settings]
+
+
+def test_rows_are_shared_out_and_together_are_the_whole():
+    for shape in ((6, 3), (8, 2, 5), (4,)):
+        whole = normal_rows(shape, generator=torch.Generator().manual_seed(1))
+        for size in (1, 2):
+            parts = [
+                normal_rows(
+                    (shape[0] // size, *shape[1:]),
+                    generator=shared(torch.Generator().manual_seed(1), Share(rank, size)),
+                )
+                for rank in range(size)
+            ]
+            for rank, part in enumerate(parts):
+                assert torch.equal(part, whole[rank::size])
+    generator = shared(torch.Generator().manual_seed(2), Share(1, 3))
+    assert draw_rows(lambda size: torch.arange(size[0]), (2,), generator).tolist() == [1, 4]
+    assert shared(generator, Share()) is generator
+
+
+def test_alone_nothing_is_wrapped_and_nothing_is_sent():
+    loss = torch.ones(())
+    assert ALONE.door(torch.nn.Linear(1, 1))(loss) is loss
+    assert ALONE.mean(loss) is loss
+    ALONE.wait()
+    assert ALONE.first
+
+
+def test_batches_that_cannot_be_divided_are_refused():
+    with pytest.raises(ConfigError, match=r"learning.batch_labeled=25 cannot .* among 2 processes: set it to a mult"):
+        Together(Share(0, 2)).check_sizes({"learning.batch_unlabeled": 4, "learning.batch_labeled": 25})
+
+
+@pytest.mark.slow
+def test_a_killed_process_ends_the_job_with_a_sentence_and_resume_goes_on(tmp_path):
+    long = ("learning.steps=400", "learning.checkpoint_every=10", "learning.evaluate_every=10")
+    job = torchrun(*words(tmp_path / "run", *long))
+    _wait_for(tmp_path / "run" / "last.safetensors", job)
+    os.kill(_child(job.pid), signal.SIGKILL)
+    _, err = job.communicate(timeout=60)
+    assert job.returncode != 0
+    assert "stopped because another process of this training ended" in err
+    assert "--resume" in err
+    again = torchrun(*words(tmp_path / "run", *long), "--resume")
+    _, err = again.communicate(timeout=300)
+    assert again.returncode == 0, err
+    assert read(tmp_path / "run" / "history.jsonl")[-1]["step"] == 400
+    one = subprocess.run(
+        [sys.executable, *map(str, words(tmp_path / "one", *long))], env=ENVIRONMENT, cwd=ROOT, check=False
+    )
+    assert one.returncode == 0
+    ends = [read(tmp_path / name / "history.jsonl")[-1]["validation_accuracy"] for name in ("run", "one")]
+    assert abs(ends[0] - ends[1]) < 0.05
+
+
+@pytest.mark.slow
+def test_an_elastic_restart_goes_on_by_itself_and_one_process_resumes_what_two_began(tmp_path):
+    long = ("learning.steps=300", "learning.checkpoint_every=10")
+    job = torchrun(*words(tmp_path / "run", *long), launch=("--max-restarts", "1"))
+    _wait_for(tmp_path / "run" / "last.safetensors", job)
+    os.kill(_child(job.pid), signal.SIGKILL)
+    _, err = job.communicate(timeout=300)
+    assert job.returncode == 0, err
+    assert read(tmp_path / "run" / "history.jsonl")[-1]["step"] == 300
+
+
+def _wait_for(path, job):
+    for _ in range(600):
+        if path.is_file():
+            return
+        assert job.poll() is None, job.communicate()
+        time.sleep(0.1)
+    raise AssertionError(f"{path} never came")
+
+
+def _child(parent):
+    """The last process that torchrun started."""
+    children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
+    return int(children[-1])
