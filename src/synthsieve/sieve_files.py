@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import lzma
 import math
+import re
 import struct
 import zipfile
-import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from synthsieve.archive import MOST_EXPANSION, check_expansion, read_header
 from synthsieve.errors import SelectionError
 from synthsieve.files import write_json, written_atomically
 from synthsieve.selection import door
@@ -27,12 +27,9 @@ _PREFIXES = {
     "probabilities": ("prob_", "probability_", "proba_"),
     "gradients": ("grad_",),
 }
+_WHOLE = re.compile(r"-?[0-9]{1,18}")
 _FEATURES = ("features", "x", "X", "data")
-# What reading a damaged, encrypted or oddly packed archive may raise.
-_NOT_WHOLE = (
-    zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, ValueError, OverflowError, OSError, EOFError,
-    MemoryError, RuntimeError, NotImplementedError,
-)  # fmt: skip
+_ROOM = 1 << 30  # bytes that any table may take, however small its file
 
 
 @dataclass(frozen=True)
@@ -140,7 +137,7 @@ def foretell(table: Table, budget: float | int, method: str, refine: bool) -> di
 def _read_npz(path: Path, label: str | None) -> Table:
     try:
         arrays = dict(_npz_arrays(path))
-    except _NOT_WHOLE as error:
+    except Exception as error:  # damaged, encrypted or oddly packed archives fail in a dozen ways
         raise SelectionError(
             f"expected a whole .npz of plain arrays, got {path.name} ({error}): write it again"
         ) from None
@@ -174,30 +171,17 @@ def _npz_arrays(path: Path) -> Iterator[tuple[str, np.ndarray]]:
                 name_length, extra_length = struct.unpack("<HH", file.read(4))
                 yield name, _mapped(path, entry.header_offset + 30 + name_length + extra_length, entry.file_size)
             else:
+                check_expansion(entry)
                 with archive.open(entry) as member:
-                    _header(member, entry.file_size)  # before anything of the size it claims is allocated
+                    read_header(member, entry.file_size)  # before anything of the size it claims is allocated
                 with archive.open(entry) as member:
                     yield name, np.lib.format.read_array(member, allow_pickle=False)
-
-
-def _header(file: Any, size: int) -> tuple[tuple[int, ...], bool, np.dtype]:
-    """Shape, Fortran order and type of the array in `file`, once they agree with its `size` in bytes."""
-    version = np.lib.format.read_magic(file)
-    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    start = file.tell()
-    shape, fortran, dtype = read(file)
-    if dtype.hasobject:
-        raise ValueError("it holds Python objects")
-    length = file.tell() - start + np.lib.format.MAGIC_LEN
-    if min(shape, default=1) < 0 or length + math.prod(shape) * dtype.itemsize != size:
-        raise ValueError(f"an array of shape {shape} and type {dtype} does not fill its {size} bytes")
-    return shape, fortran, dtype
 
 
 def _mapped(path: Path, offset: int, size: int) -> np.ndarray:
     with path.open("rb") as file:
         file.seek(offset)
-        shape, fortran, dtype = _header(file, size)
+        shape, fortran, dtype = read_header(file, size)
         if math.prod(shape) == 0:
             return np.empty(shape, dtype)
         return np.memmap(path, dtype, "r", file.tell(), shape, order="F" if fortran else "C")
@@ -209,6 +193,7 @@ def _read_parquet(path: Path, label: str | None) -> Table:
 
     try:
         file = pq.ParquetFile(path)
+        _check_claim(path, file.metadata)
         names = file.schema_arrow.names
         name = _label_name(names, label, path)
         if names.count(name) > 1:
@@ -227,8 +212,8 @@ def _read_parquet(path: Path, label: str | None) -> Table:
                 raise SelectionError(f"expected number columns beside {name} in {path.name}, got none: add logits")
             features = _columns(file, numeric)
         labels = file.read([name]).column(name).combine_chunks()
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
-        first = str(error).splitlines()[0]
+    except (pa.ArrowException, OSError, ValueError, TypeError, OverflowError) as error:
+        first = (str(error).splitlines() or [type(error).__name__])[0]
         raise SelectionError(f"expected a whole Parquet file, got {path.name} ({first}): write it again") from None
     if pa.types.is_dictionary(labels.type):
         labels = labels.dictionary_decode()
@@ -238,8 +223,18 @@ def _read_parquet(path: Path, label: str | None) -> Table:
         )
     array = labels.to_numpy(zero_copy_only=False)
     if classes is not None and np.issubdtype(array.dtype, np.integer):
-        classes = tuple(int(c) for c in classes) if all(c.lstrip("-").isdigit() for c in classes) else None
+        classes = tuple(int(c) for c in classes) if all(_WHOLE.fullmatch(c) for c in classes) else None
     return Table(path, len(array), array, answers, features, classes)
+
+
+def _check_claim(path: Path, claim: Any) -> None:
+    """Refuse a file that claims more cells than one of its size should hold, before room is made for them."""
+    size = path.stat().st_size
+    if claim.num_rows * max(1, claim.num_columns) * 8 > max(_ROOM, MOST_EXPANSION * size):
+        raise SelectionError(
+            f"expected a whole Parquet file, got {path.name}, which claims {claim.num_rows:,} rows of "
+            f"{claim.num_columns:,} columns in {size:,} bytes: write it again"
+        )
 
 
 def _is_numeric(kind: Any) -> bool:

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from synthsieve.archive import MOST_EXPANSION
 from synthsieve.data.arrow_types import is_text
-from synthsieve.data.bounds import MOST_EXPANSION
 from synthsieve.data.dataset import Dataset, Examples, Kind
 from synthsieve.data.labels import Labels, check_lengths, listed, read_labels
 from synthsieve.data.reasons import brief

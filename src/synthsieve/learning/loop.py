@@ -25,7 +25,7 @@ from synthsieve.learning.additions import (
     write,
 )
 from synthsieve.learning.batch_source import BatchSource
-from synthsieve.learning.history import History, Row
+from synthsieve.learning.history import History, Row, checked_row
 from synthsieve.learning.learner import Learner, non_finite
 from synthsieve.learning.run_folder import RunFolder
 from synthsieve.learning.step import learn_labels, take_step
@@ -67,18 +67,21 @@ def fit(
     learned until then is evaluated and kept.
     """
     progress = progress or Silent()
+    if run.last.is_file():
+        run.check_size(run.last)
     settings, total_steps = run.settings.learning, run.settings.total_steps
     learner, source, history = run.new_learner(), BatchSource(run, dataset), History(run.path)
     best: Row | None = None
     additions: Additions | None = None
     if run.last.is_file():
         notes = checkpoint.load(run.last, learner)
-        if notes.get("additions") is not None:
-            additions = read(run.path, notes["additions"])
-            source.add(additions)
-        source.restore(notes["batches"])
-        history.restore(notes["history"], learner.step)
-        best = notes["best"]
+        with checkpoint.damage_told(run.last):
+            if notes.get("additions") is not None:
+                additions = read(run.path, int(notes["additions"]))
+                source.add(additions)
+            source.restore(notes["batches"])
+            history.restore(notes["history"], learner.step)
+            best = None if notes["best"] is None else checked_row(notes["best"])
     started, reason = time.monotonic(), None
     with closing(progress):
         while learner.step < total_steps and reason is None:
