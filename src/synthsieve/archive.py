@@ -14,6 +14,7 @@ import numpy as np
 # Deflate cannot expand a byte to more than 1032 (zlib's technical details); a header that claims more is a lie.
 MOST_EXPANSION = 1032
 SLACK = 4096
+LAST_CHARACTER = 0x10FFFF  # of Unicode
 LONGEST_EMPTY = 1 << 20  # the longest side of an array that holds nothing at all
 
 
@@ -58,6 +59,15 @@ def read_header(stream: BinaryIO | Any, size: int) -> tuple[tuple[int, ...], boo
     return shape, fortran, dtype
 
 
+def checked_text(array: np.ndarray) -> np.ndarray:
+    """The same array, if its text, where it is text, is made of characters that there are."""
+    if array.dtype.kind == "U" and array.size:
+        codes = np.ascontiguousarray(array).view(np.dtype(np.uint32).newbyteorder(array.dtype.byteorder))
+        if codes.max() > LAST_CHARACTER:
+            raise ArchiveError("its text holds characters that there are not")
+    return array
+
+
 def check_expansion(member: zipfile.ZipInfo) -> None:
     """Refuse a member that claims more bytes than packing can have taken away."""
     if member.file_size > member.compress_size * MOST_EXPANSION + SLACK:
@@ -69,4 +79,4 @@ def _read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarra
     with archive.open(member) as stream:
         read_header(stream, member.file_size)
     with archive.open(member) as stream:
-        return np.asarray(np.lib.format.read_array(stream, allow_pickle=False))
+        return checked_text(np.asarray(np.lib.format.read_array(stream, allow_pickle=False)))

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from synthsieve.archive import MOST_EXPANSION, check_expansion, read_header
+from synthsieve.archive import MOST_EXPANSION, check_expansion, checked_text, read_header
 from synthsieve.errors import SelectionError
 from synthsieve.files import write_json, written_atomically
 from synthsieve.selection import door
@@ -146,6 +146,11 @@ def _read_npz(path: Path, label: str | None) -> Table:
     if labels.ndim != 1:
         raise SelectionError(f"expected {name} of shape (n,) in {path.name}, got shape {labels.shape}: one label a row")
     answers = {key: arrays[key] for key in _ANSWERS if key in arrays}
+    for key, answer in answers.items():
+        if answer.ndim != 2:
+            raise SelectionError(
+                f"expected {key} of shape (n, d) in {path.name}, got shape {answer.shape}: reshape to one row an example"
+            )
     features = next((arrays[key] for key in _FEATURES if key in arrays), None)
     if not answers and features is None:
         raise SelectionError(
@@ -175,7 +180,7 @@ def _npz_arrays(path: Path) -> Iterator[tuple[str, np.ndarray]]:
                 with archive.open(entry) as member:
                     read_header(member, entry.file_size)  # before anything of the size it claims is allocated
                 with archive.open(entry) as member:
-                    yield name, np.lib.format.read_array(member, allow_pickle=False)
+                    yield name, checked_text(np.lib.format.read_array(member, allow_pickle=False))
 
 
 def _mapped(path: Path, offset: int, size: int) -> np.ndarray:
@@ -184,7 +189,7 @@ def _mapped(path: Path, offset: int, size: int) -> np.ndarray:
         shape, fortran, dtype = read_header(file, size)
         if math.prod(shape) == 0:
             return np.empty(shape, dtype)
-        return np.memmap(path, dtype, "r", file.tell(), shape, order="F" if fortran else "C")
+        return checked_text(np.memmap(path, dtype, "r", file.tell(), shape, order="F" if fortran else "C"))
 
 
 def _read_parquet(path: Path, label: str | None) -> Table:

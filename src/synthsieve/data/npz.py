@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from synthsieve.archive import LONGEST_EMPTY, read_arrays
+from synthsieve.archive import checked_text, read_arrays, read_header
 from synthsieve.data.dataset import Dataset, Examples, Kind
 from synthsieve.data.features import Features, read_features
 from synthsieve.data.labels import read_labels
@@ -92,15 +92,15 @@ def _refused(path: Path, error: Exception, kind: str) -> DataError:
 
 
 def read_npy(path: Path) -> np.ndarray:
-    """One `.npy` array; mapped first, so that a header claiming more than the file holds fails before allocating."""
+    """One `.npy` array; its header is held against the size of the file before anything is allocated."""
     try:
         with path.open("rb") as stream:
             if stream.read(len(np.lib.format.MAGIC_PREFIX)) != np.lib.format.MAGIC_PREFIX:  # numpy would try others
                 raise DataError(f"{path} is no .npy array: write it with numpy.save, as plain numbers")
-        mapped = np.lib.format.open_memmap(path, mode="r")
-        if mapped.nbytes == 0 and max(mapped.shape, default=0) > LONGEST_EMPTY:
-            raise DataError(f"{path} claims shape {mapped.shape} but holds nothing: write it again")
-        return np.array(mapped)
+            stream.seek(0)
+            read_header(stream, path.stat().st_size)
+            stream.seek(0)
+            return checked_text(np.lib.format.read_array(stream, allow_pickle=False))
     except DataError:
         raise
     except Exception as error:  # as above
