@@ -243,7 +243,8 @@ def _bring_to_its_end(job: Job, origin: Origin, dataset: Dataset, *, tell: Calla
     if job.branch_of is not None and not run.last.is_file():
         branch(run, RunFolder.open(job.branch_of))
     judge = None if job.judge is None else judge_of(job.judge)
-    fit(run, dataset, judge=judge, progress=_Telling(tell, job.settings.total_steps - job.steps))
+    telling = _Telling(tell, job.settings.total_steps - job.steps)
+    fit(run, dataset, judge=judge, progress=telling, tell_drift=lambda _: None)  # told at the end, from the history
     store_right(run, dataset)
 
 

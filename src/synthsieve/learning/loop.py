@@ -25,6 +25,7 @@ from synthsieve.learning.additions import (
     write,
 )
 from synthsieve.learning.batch_source import BatchSource
+from synthsieve.learning.drift import Watch, drifts, warn
 from synthsieve.learning.history import History, Row, checked_row
 from synthsieve.learning.learner import Learner, non_finite
 from synthsieve.learning.run_folder import RunFolder
@@ -42,6 +43,7 @@ class FitResult:
         validation_accuracy: the accuracy they had there; None without validation rows.
         seconds: wall time of this process's part.
         stopped_because: in words: all steps were done, or what `stop` said.
+        drifts: a sentence for each figure that ran away.
     """
 
     steps: int
@@ -49,6 +51,7 @@ class FitResult:
     validation_accuracy: float | None
     seconds: float
     stopped_because: str
+    drifts: tuple[str, ...] = ()
 
 
 def fit(
@@ -59,11 +62,12 @@ def fit(
     progress: Progress | None = None,
     on_row: Callable[[Row], None] | None = None,
     stop: Callable[[], str | None] | None = None,
+    tell_drift: Callable[[str], None] = warn,
 ) -> FitResult:
     """Train to the last step, from the last checkpoint when there is one; a resumed run equals an unbroken one.
 
     `judge` names the classes of synthetic x for the figures of each choice; learning never sees its answers. `on_row`
-    is called with each new row of the history. `stop` is asked after each step whether to end there, and why; what was
+    is called with each new row of the history, `tell_drift` with a sentence on each figure that runs away. `stop` is asked after each step whether to end there, and why; what was
     learned until then is evaluated and kept.
     """
     progress = progress or Silent()
@@ -82,7 +86,7 @@ def fit(
             source.restore(notes["batches"])
             history.restore(notes["history"], learner.step)
             best = None if notes["best"] is None else checked_row(notes["best"])
-    started, reason = time.monotonic(), None
+    watch, started, reason = Watch(tell_drift, history.rows), time.monotonic(), None
     with closing(progress):
         while learner.step < total_steps and reason is None:
             if is_due(learner.step, run.settings):  # step 7
@@ -102,6 +106,7 @@ def fit(
                 if scores is not None and not math.isfinite(scores.cross_entropy):
                     raise non_finite(learner.step, "validation cross-entropy", scores.cross_entropy)
                 row = history.close_row(step=learner.step, **_figures(scores))
+                watch.look(row)
                 if on_row is not None:
                     on_row(row)
                 if best is None or _better(row, best, settings.steps):
@@ -121,6 +126,7 @@ def fit(
         validation_accuracy=best.get("validation_accuracy"),
         seconds=time.monotonic() - started,
         stopped_because=reason or f"all {total_steps} steps were done",
+        drifts=tuple(map(str, drifts(history.rows))),
     )
 
 
