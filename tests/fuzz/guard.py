@@ -34,12 +34,12 @@ def refused_or_read(read: Callable[[], Any], *, seconds: float = SECONDS) -> Bas
         try:
             read()
         except (SynthsieveError, OSError) as error:
-            _check_cause(error)
+            check_cause(error)
             return error
     return None
 
 
-def _check_cause(error: BaseException) -> None:
+def check_cause(error: BaseException) -> None:
     """Refuse an error that tells of memory which a reader tried to take for a mere claim."""
     cause: BaseException | None = error
     while cause is not None:
@@ -72,7 +72,7 @@ def room_limit(room: int = ROOM) -> Iterator[None]:
         yield
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (_status("VmSize") + room, hard))
+    resource.setrlimit(resource.RLIMIT_AS, (status("VmSize") + room, hard))
     try:
         yield
     finally:
@@ -87,14 +87,14 @@ def touched_limit(most: int = TOUCHED) -> Iterator[None]:
     except OSError:
         yield
         return
-    before = _status("VmRSS")
+    before = status("VmRSS")
     yield
-    taken = _status("VmHWM") - before
+    taken = status("VmHWM") - before
     if taken > most:
         raise Unbounded(f"{taken / 1e6:.0f} MB were in use")
 
 
-def _status(name: str) -> int:
+def status(name: str) -> int:
     """A figure of this process, in bytes."""
     line = next(line for line in _STATUS.read_text().splitlines() if line.startswith(f"{name}:"))
     return int(line.split()[1]) * 1024
