@@ -8,7 +8,7 @@ WORKERS ?= $(shell nproc 2>/dev/null || echo 2)
 ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 SCREEN := $(VENV)/.browser
 
-.PHONY: demo gallery test test-browser check lint slow bench bench-selection clean
+.PHONY: demo gallery test test-browser check lint slow soak fuzz audit bench bench-selection clean
 
 $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -43,6 +43,23 @@ check: lint test
 
 slow: $(STAMP)
 	$(ONE_THREAD) $(BIN)/python -m pytest -q -n $(WORKERS) -m slow
+
+# An hour of learning, drawing and sieving in one process; SOAK=600 for ten minutes.
+SOAK ?= 3600
+soak: $(STAMP)
+	$(ONE_THREAD) SYNTHSIEVE_SOAK_SECONDS=$(SOAK) $(BIN)/python -m pytest -q -s -m slow tests/soak
+
+# Seconds for each reader; FUZZ=60 for more, ONLY="mat csv" for some of them.
+FUZZ ?= 20
+ONLY ?=
+fuzz: $(STAMP)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,fuzz]'
+	$(ONE_THREAD) $(BIN)/python -m tests.fuzz.atheris_targets $(FUZZ) $(ONLY)
+
+# Known holes in the versions that are installed; --strict, for a package that could not be looked up is no good news.
+audit: $(STAMP)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,audit]'
+	$(BIN)/pip-audit --strict --skip-editable --progress-spinner off
 
 bench: $(STAMP) bench-selection
 	$(BIN)/python benchmarks/langevin.py

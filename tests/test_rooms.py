@@ -10,7 +10,7 @@ import pytest
 import synthsieve
 
 ROOT = Path(synthsieve.__file__).parent
-COMMON = {"config", "errors", "files", "layout", "pool", "progress", "randomness", "sharing", "waveforms"}
+COMMON = {"archive", "config", "errors", "files", "layout", "pool", "progress", "randomness", "sharing", "waveforms"}
 MAY_KNOW = {
     "charts": COMMON,
     "data": COMMON,

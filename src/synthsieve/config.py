@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from synthsieve.errors import ConfigError
 
 LARGEST_POOL = 100_000_000
+MOST_SHOWN = 200  # characters of a wrong value in an error
 
 
 class NetworkKind(StrEnum):
@@ -350,6 +351,8 @@ def load_settings(
 
 def settings_from(values: Mapping[str, Any]) -> Settings:
     """Check a nested mapping and turn it into `Settings`."""
+    if not isinstance(values, Mapping):
+        raise ConfigError(f"settings must be sections of names and values, got {_shown(values)}")
     _refuse_unknown(values, Settings)
     try:
         return Settings.model_validate(values)
@@ -358,7 +361,16 @@ def settings_from(values: Mapping[str, Any]) -> Settings:
         where = ".".join(str(part) for part in first["loc"][:2]) or "settings"  # deeper parts name types and places
         if "error" in first.get("ctx", {}):  # one of our own sentences, which says what came
             raise ConfigError(f"setting {where}: {first['ctx']['error']}") from None
-        raise ConfigError(f"setting {where}: {first['msg'].lower()}, got {first['input']!r}") from None
+        raise ConfigError(f"setting {where}: {first['msg'].lower()}, got {_shown(first['input'])}") from None
+
+
+def _shown(value: Any) -> str:
+    """What came, cut to fit into a sentence."""
+    try:
+        text = repr(value)
+    except RecursionError:
+        return f"a deeply nested {type(value).__name__}"
+    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}..."
 
 
 def _read(config: str | Path) -> dict[str, Any]:
@@ -366,7 +378,7 @@ def _read(config: str | Path) -> dict[str, Any]:
     if path.suffix == ".toml" or path.is_file():
         try:
             text = path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
+        except (OSError, ValueError) as error:  # of bytes that are no UTF-8, or of a name that no file can have
             raise ConfigError(f"cannot read the settings file {path}: {error}") from None
     elif str(config) in preset_names():
         text = files("synthsieve").joinpath("presets", f"{config}.toml").read_text(encoding="utf-8")
@@ -374,7 +386,7 @@ def _read(config: str | Path) -> dict[str, Any]:
         raise ConfigError(f"no preset or TOML file named {str(config)!r}; the presets are: {', '.join(preset_names())}")
     try:
         return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # a number of too many digits is no TOMLDecodeError
         raise ConfigError(f"{config} is not valid TOML: {error}") from None
 
 
@@ -385,7 +397,7 @@ def _parse_override(override: str) -> dict[str, Any]:
         raise ConfigError(f"--set expects name=value, such as learning.steps=2000; got {override!r}")
     try:
         value: Any = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         value = None if text.strip() == "none" else text.strip()
     for part in reversed(name.strip().split(".")):
         value = {part: value}

@@ -16,7 +16,7 @@ from synthsieve.data import in_memory
 from synthsieve.data.containers import as_items
 from synthsieve.data.encoding import from_json
 from synthsieve.errors import CheckpointError, InputError, SynthsieveError
-from synthsieve.files import written_atomically
+from synthsieve.files import json_of, written_atomically
 from synthsieve.learning.checkpoint import digest_of
 from synthsieve.learning.run_folder import versions
 from synthsieve.model.classifier import GenerativeClassifier
@@ -124,13 +124,14 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
         raise CheckpointError(f"there is no estimator at {path}: give the file that save() wrote")
     try:
         with safe_open(path, framework="pt") as file:
-            header = json.loads((file.metadata() or {}).get("synthsieve", "null"))
+            header = json_of((file.metadata() or {}).get("synthsieve", "null"))
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
+        digest = digest_of(tensors)
     except (SafetensorError, OSError, ValueError, TypeError, RecursionError, MemoryError) as error:
         raise CheckpointError(f"{path} is not a whole estimator ({error}): save it again") from None
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise CheckpointError(f"{path} is no estimator of this program (expected {FORMAT!r} in its header)")
-    if header.get("sha256") != digest_of(tensors):
+    if header.get("sha256") != digest:
         raise CheckpointError(f"{path} is damaged: its numbers do not match their checksum; save it again")
     return header, tensors
 

@@ -1,8 +1,12 @@
-"""All is written beside its final name, then renamed: a reader sees what was there or what is new, never half."""
+"""All is written beside its final name, then renamed: a reader sees what was there or what is new, never half.
+
+What is read as JSON may have been written by anybody: it comes back as plain values, or as a ValueError.
+"""
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 import threading
@@ -107,3 +111,21 @@ def write_text(path: Path, text: str) -> None:
 def write_json(path: Path, value: Any) -> None:
     """Write `value` as indented JSON, atomically; NaN and infinity are refused, since JSON has no word for them."""
     write_text(path, json.dumps(value, indent=2, allow_nan=False) + "\n")
+
+
+def json_of(text: str | bytes) -> Any:
+    """The value of JSON text as `write_json` writes it; a ValueError where it is none.
+
+    Numbers that JSON has no word for are refused, as is what is nested too deeply to be read.
+    """
+    try:
+        return json.loads(text, parse_constant=_finite, parse_float=_finite)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text[:20]} is no number that JSON has")
+    return number

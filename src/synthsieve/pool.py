@@ -7,16 +7,32 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 
+from synthsieve.archive import read_arrays
 from synthsieve.entropy import Reason
 from synthsieve.errors import CheckpointError
-from synthsieve.files import written_atomically
+from synthsieve.files import json_of, written_atomically
 
 FORMAT = "synthsieve pool 1"
-COLUMNS = ("y", "z", "chain_seed", "entropy", "reason", "weight", "rank")
+# Of each column the kinds of number and the dimensions.
+COLUMNS = {
+    "y": ("i", 1),
+    "z": ("f", 2),
+    "chain_seed": ("i", 1),
+    "entropy": ("f", 1),
+    "reason": ("i", 1),
+    "weight": ("f", 1),
+    "rank": ("i", 1),
+}
+ORIGIN: dict[str, type | tuple[type, ...]] = {
+    "model_hash": str,
+    "num_steps": int,
+    "step_size": (int, float),
+    "temperature": (int, float),
+    "decode_noise": bool,
+}
 
 
 @dataclass(frozen=True)
@@ -74,16 +90,33 @@ class SyntheticPool:
     def read(cls, path: Path) -> SyntheticPool:
         """The pool that `write` wrote."""
         try:
-            with np.load(path, allow_pickle=False) as stored:
-                header = json.loads(str(stored["header"]))
-                if header.get("format") != FORMAT:
-                    raise ValueError(f"its format is {header.get('format')!r}, not {FORMAT!r}")
-                arrays = {name: stored[name] for name in (*COLUMNS, "x")}
-        except (OSError, ValueError, KeyError, EOFError, AttributeError, BadZipFile) as error:
+            arrays = read_arrays(path, ("header", "x", *COLUMNS))
+            header = json_of(str(arrays.pop("header")))
+            if header["format"] != FORMAT:
+                raise ValueError(f"its format is {header['format']!r}, not {FORMAT!r}")
+            pool = cls(**arrays, origin=header["origin"])
+            _check(pool)
+        except (OSError, ValueError, KeyError, TypeError) as error:
             raise CheckpointError(
                 f"{path} is not a whole pool ({error}): resume from an earlier step, or fit again"
             ) from None
-        pool = cls(**arrays, origin=header["origin"])
-        if any(len(getattr(pool, name)) != len(pool.y) for name in COLUMNS) or len(pool.x) != len(pool.selected):
-            raise CheckpointError(f"{path} is damaged (its columns differ in length): fit again")
         return pool
+
+
+def _check(pool: SyntheticPool) -> None:
+    """A ValueError where a column is not what `SyntheticPool` says it is."""
+    for name, (kinds, sides) in COLUMNS.items():
+        column: np.ndarray = getattr(pool, name)
+        if column.dtype.kind not in kinds or column.ndim != sides or len(column) != len(pool.z):
+            raise ValueError(f"its column {name} came as {column.dtype} {column.shape} for {len(pool.z)} samples")
+    if not np.isin(pool.reason, list(Reason)).all():
+        raise ValueError("it gives reasons that there are not")
+    if not np.isfinite(pool.weight).all() or min(pool.weight.min(initial=0), pool.y.min(initial=0)) < 0:
+        raise ValueError("weights and classes must not be negative")
+    if pool.x.ndim < 1 or len(pool.x) != len(pool.selected):
+        raise ValueError(f"it keeps {pool.x.shape} of {len(pool.selected)} selected samples")
+    for name, value in dict(pool.origin).items():
+        if not isinstance(value, ORIGIN.get(name, object)):
+            raise ValueError(f"its origin names {value!r} as {name}")
+    if "model_hash" not in pool.origin:
+        raise ValueError("it does not say who drew it")

@@ -5,6 +5,7 @@ Rows are numbered through all files, in the order of the files' names.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from synthsieve.archive import MOST_EXPANSION
 from synthsieve.errors import SelectionError
 from synthsieve.selection import door
 
@@ -25,6 +27,8 @@ _PREFIXES = {
     "gradients": ("grad_",),
 }
 _ROWS_AT_A_TIME = 65_536
+_ROOM = 1 << 30  # bytes that any table may take, however small its file
+_WHOLE = re.compile(r"-?[0-9]{1,18}")
 
 
 @dataclass(frozen=True)
@@ -176,7 +180,18 @@ def _footer(file: Path) -> tuple[Any, int]:
     import pyarrow.parquet as pq
 
     with _whole(file), pq.ParquetFile(file) as parquet:
+        _check_claim(file, parquet.metadata)
         return parquet.schema_arrow.remove_metadata(), parquet.metadata.num_rows
+
+
+def _check_claim(file: Path, claim: Any) -> None:
+    """Refuse a file that claims more cells than one of its size should hold, before room is made for them."""
+    size = file.stat().st_size
+    if claim.num_rows * max(1, claim.num_columns) * 8 > max(_ROOM, MOST_EXPANSION * size):
+        raise SelectionError(
+            f"expected a whole Parquet file, got {file.name}, which claims {claim.num_rows:,} rows of "
+            f"{claim.num_columns:,} columns in {size:,} bytes: write it again"
+        )
 
 
 @contextmanager
@@ -186,8 +201,8 @@ def _whole(file: Path) -> Iterator[None]:
 
     try:
         yield
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
-        first = str(error).splitlines()[0]
+    except (pa.ArrowException, OSError, ValueError, TypeError, OverflowError) as error:
+        first = (str(error).splitlines() or [type(error).__name__])[0]
         raise SelectionError(f"expected a whole Parquet file, got {file.name} ({first}): write it again") from None
 
 
@@ -205,4 +220,4 @@ def _as_labels(classes: tuple[str, ...] | None, kind: Any) -> tuple[Any, ...] | 
         kind = kind.value_type
     if classes is None or not pa.types.is_integer(kind):
         return classes
-    return tuple(int(c) for c in classes) if all(c.lstrip("-").isdigit() for c in classes) else None
+    return tuple(int(c) for c in classes) if all(_WHOLE.fullmatch(c) for c in classes) else None

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import lzma
 import math
 import struct
 import zipfile
-import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -15,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from synthsieve.archive import check_expansion, checked_text, read_header
 from synthsieve.errors import SelectionError
 from synthsieve.files import write_json, written_atomically
 from synthsieve.selection import door
@@ -22,11 +21,6 @@ from synthsieve.shards import ANSWERS, ENDINGS, Shards, batches, label_name, ope
 from synthsieve.sieve import Selection
 
 _FEATURES = ("features", "x", "X", "data")
-# What reading a damaged, encrypted or oddly packed archive may raise.
-_NOT_WHOLE = (
-    zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, ValueError, OverflowError, OSError, EOFError,
-    MemoryError, RuntimeError, NotImplementedError,
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -148,7 +142,7 @@ def foretell(table: Table, budget: float | int, method: str, refine: bool) -> di
 def _read_npz(path: Path, label: str | None) -> Table:
     try:
         arrays = dict(_npz_arrays(path))
-    except _NOT_WHOLE as error:
+    except Exception as error:  # damaged, encrypted or oddly packed archives fail in a dozen ways
         raise SelectionError(
             f"expected a whole .npz of plain arrays, got {path.name} ({error}): write it again"
         ) from None
@@ -157,6 +151,11 @@ def _read_npz(path: Path, label: str | None) -> Table:
     if labels.ndim != 1:
         raise SelectionError(f"expected {name} of shape (n,) in {path.name}, got shape {labels.shape}: one label a row")
     answers = {key: arrays[key] for key in ANSWERS if key in arrays}
+    for key, answer in answers.items():
+        if answer.ndim != 2:
+            raise SelectionError(
+                f"expected {key} of shape (n, d) in {path.name}, got shape {answer.shape}: reshape to one row an example"
+            )
     features = next((arrays[key] for key in _FEATURES if key in arrays), None)
     if not answers and features is None:
         raise SelectionError(
@@ -182,33 +181,20 @@ def _npz_arrays(path: Path) -> Iterator[tuple[str, np.ndarray]]:
                 name_length, extra_length = struct.unpack("<HH", file.read(4))
                 yield name, _mapped(path, entry.header_offset + 30 + name_length + extra_length, entry.file_size)
             else:
+                check_expansion(entry)
                 with archive.open(entry) as member:
-                    _header(member, entry.file_size)  # before anything of the size it claims is allocated
+                    read_header(member, entry.file_size)  # before anything of the size it claims is allocated
                 with archive.open(entry) as member:
-                    yield name, np.lib.format.read_array(member, allow_pickle=False)
-
-
-def _header(file: Any, size: int) -> tuple[tuple[int, ...], bool, np.dtype]:
-    """Shape, Fortran order and type of the array in `file`, once they agree with its `size` in bytes."""
-    version = np.lib.format.read_magic(file)
-    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    start = file.tell()
-    shape, fortran, dtype = read(file)
-    if dtype.hasobject:
-        raise ValueError("it holds Python objects")
-    length = file.tell() - start + np.lib.format.MAGIC_LEN
-    if min(shape, default=1) < 0 or length + math.prod(shape) * dtype.itemsize != size:
-        raise ValueError(f"an array of shape {shape} and type {dtype} does not fill its {size} bytes")
-    return shape, fortran, dtype
+                    yield name, checked_text(np.lib.format.read_array(member, allow_pickle=False))
 
 
 def _mapped(path: Path, offset: int, size: int) -> np.ndarray:
     with path.open("rb") as file:
         file.seek(offset)
-        shape, fortran, dtype = _header(file, size)
+        shape, fortran, dtype = read_header(file, size)
         if math.prod(shape) == 0:
             return np.empty(shape, dtype)
-        return np.memmap(path, dtype, "r", file.tell(), shape, order="F" if fortran else "C")
+        return checked_text(np.memmap(path, dtype, "r", file.tell(), shape, order="F" if fortran else "C"))
 
 
 def _read_parquet(path: Path, label: str | None) -> Table:

@@ -46,7 +46,7 @@ def test_a_run_without_a_pool_opens_but_has_none_to_show(out):
     [
         ("{", "cannot be read"),
         ("[]", "cannot be read"),
-        (json.dumps({"seeds": [0], "arms": {"a": {"arm": "../..", "pool_size": 1}}}), "is not a valid Arm"),
+        (json.dumps({"seeds": [0], "arms": {"a": {"arm": "../..", "pool_size": 1}}}), "cannot be read"),
     ],
 )
 def test_a_damaged_table_is_told(tmp_path, text, said):

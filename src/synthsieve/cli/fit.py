@@ -91,7 +91,14 @@ def fit(
                 as_json=as_json,
             )
         on_row = event_writer(out) if tensorboard and together.first else None
-        result = loop.fit(run, dataset, progress=for_stream("fit", quiet=quiet), on_row=on_row, together=together)
+        result = loop.fit(
+            run,
+            dataset,
+            progress=for_stream("fit", quiet=quiet),
+            on_row=on_row,
+            tell_drift=lambda sentence: say(f"warning: {sentence}", as_json=as_json),
+            together=together,
+        )
         if together.first:
             scores = score_part(run.model(), run.encoding, dataset, split, "test")
             finish(*_summary(out, result, scores), as_json=as_json)
@@ -128,6 +135,7 @@ def _summary(out: Path, result: FitResult, scores: Scores | None) -> tuple[dict[
         "test_accuracy": None if scores is None else scores.accuracy,
         "test_interval": None if scores is None else scores.interval(),
         "seconds": round(result.seconds, 1),
+        "drifts": list(result.drifts),
     }
     lines = [f"{result.steps} steps in {result.seconds:.0f} s, best on validation at step {result.best_step}"]
     if result.validation_accuracy is not None:

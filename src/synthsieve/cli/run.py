@@ -85,6 +85,8 @@ def run(
         open_run(out), progress=for_stream("look", quiet=quiet), drawing=for_stream("report", quiet=quiet)
     )
     words = NOTHING_TO_CHOOSE_ON if outcome.choice is None else outcome.choice.in_words()
+    for sentence in experiment.drifts():
+        say(f"warning: {sentence}", as_json=as_json)
     lines = ["", outcome.proof.table(others_in(outcome.report)), words, f"its model: {model}"]
     lines += [f"the samples it learned from, with weights: {path}" for path in synthetic]
     lines += [f"table: {out / 'table.md'}", "pictures:", *(f"  {path}" for path in outcome.figures)]
@@ -102,5 +104,6 @@ def run(
         "table": str(out / "table.json"),
         "figures": [str(path) for path in outcome.figures],
         "report": str(page.path),
+        "drifts": experiment.drifts(),
     }
     finish(report, lines, as_json=as_json)

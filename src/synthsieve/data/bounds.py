@@ -6,11 +6,8 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
+from synthsieve.archive import MOST_EXPANSION, SLACK
 from synthsieve.errors import DataError
-
-# Deflate cannot expand a byte to more than 1032 (zlib's technical details); a header that claims more is a lie.
-MOST_EXPANSION = 1032
-SLACK = 4096
 
 
 def check_claim(path: Path, shape: Sequence[int], item_size: int, *, what: str, compressed: bool = True) -> int:

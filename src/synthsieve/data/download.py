@@ -24,6 +24,7 @@ from synthsieve.progress import Progress
 
 BLOCK = 1 << 20
 TIMEOUT_SECONDS = 30.0
+MOST_SAID = 200  # characters of a server's words
 
 
 @dataclass(frozen=True)
@@ -142,11 +143,11 @@ def fetch(file: RemoteFile, folder: Path, *, base_url: str, progress: Progress) 
             # Not `written_atomically`: the partial file must outlive a cut connection, to be resumed.
             os.replace(partial, final)
     except urllib.error.HTTPError as error:
-        raise DownloadError(f"{url} answered {error.code} {error.reason}: {_otherwise(file, folder)}") from None
+        raise DownloadError(f"{url} answered {error.code} {_said(error.reason)}: {_otherwise(file, folder)}") from None
     except (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError) as error:
         reason = getattr(error, "reason", None) or error or type(error).__name__
         raise DownloadError(
-            f"{file.name} could not be fetched from {url} ({reason}): check the network, or {_otherwise(file, folder)}"
+            f"{file.name} could not be fetched from {url} ({_said(reason)}): check the network, or {_otherwise(file, folder)}"
         ) from None
     except OSError as error:
         raise DownloadError(f"{file.name} could not be written to {folder} ({error}): choose another folder") from None
@@ -165,6 +166,11 @@ def _check_address(url: str) -> None:
         good = False
     if not good:
         raise DownloadError(f"{url} must be an http or https address: correct SYNTHSIEVE_MIRROR, or unset it")
+
+
+def _said(reason: object) -> str:
+    """What a server or the network said, as part of one sentence."""
+    return " ".join(str(reason).split())[:MOST_SAID]
 
 
 def _otherwise(file: RemoteFile, folder: Path) -> str:

@@ -18,6 +18,7 @@ from synthsieve.errors import DataError
 from synthsieve.layout import Layout
 
 ENTRY_POINTS = "synthsieve.modalities"
+MOST_SIDE = 1 << 16  # of a stored image's shape
 
 
 class Encoding(Protocol):
@@ -151,7 +152,7 @@ def from_json(value: dict[str, Any]) -> Encoding:
     """The encoding that `to_json` described."""
     try:
         return _codec(value["kind"]).read(value)
-    except (KeyError, TypeError, ValueError) as error:
+    except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
         raise DataError(f"a stored encoding is damaged or of a later version ({error!r})") from None
 
 
@@ -173,7 +174,10 @@ def _fit_image(dataset: Dataset, rows: np.ndarray) -> Encoding:
 
 
 def _read_image(value: dict[str, Any]) -> Encoding:
-    return ImageEncoding(tuple(int(side) for side in value["shape"]))
+    shape = tuple(int(side) for side in value["shape"])
+    if len(shape) != 3 or not all(1 <= side <= MOST_SIDE for side in shape):
+        raise ValueError(f"no image has the shape {shape}")
+    return ImageEncoding(shape)
 
 
 def _fit_vector(dataset: Dataset, rows: np.ndarray) -> Encoding:

@@ -10,7 +10,7 @@ from contextlib import closing
 from pathlib import Path
 
 import numpy as np
-from PIL import Image, UnidentifiedImageError
+from PIL import Image
 
 from synthsieve.data.dataset import UNLABELED, Dataset, Examples, Kind
 from synthsieve.data.labels import Labels, read_labels
@@ -21,6 +21,8 @@ from synthsieve.progress import Progress
 
 UNLABELED_FOLDERS = ("unlabeled", "unlabelled")
 SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm")
+# Whatever a file's name says, only these are looked for in it: Pillow knows more, and hands some to other programs.
+FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF", "TIFF", "PPM")
 MODES = {"L": 1, "RGB": 3}
 
 
@@ -95,13 +97,15 @@ def _read_image(file: Path) -> np.ndarray:
         with warnings.catch_warnings():
             # Pillow only warns of an image large enough to be an attack; twice that size it refuses.
             warnings.simplefilter("error", Image.DecompressionBombWarning)
-            with Image.open(file) as image:
+            with Image.open(file, formats=FORMATS) as image:
                 if image.mode not in MODES:
                     raise DataError(f"{file}: images must be grey (L) or RGB, but it is {image.mode}: convert it")
                 pixels = np.asarray(image)
     except (Image.DecompressionBombWarning, Image.DecompressionBombError):
         raise DataError(f"{file} claims more than {Image.MAX_IMAGE_PIXELS:,} pixels, which is refused") from None
-    except (UnidentifiedImageError, OSError, SyntaxError, ValueError) as error:
+    except DataError:
+        raise
+    except Exception as error:  # Pillow's readers raise a dozen kinds for a damaged file
         raise DataError(
             f"{file} cannot be read as an image ({brief(error)}): it may be cut short, replace it"
         ) from None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -14,11 +13,12 @@ import numpy as np
 from synthsieve.data.dataset import UNLABELED, Dataset
 from synthsieve.data.labels import listed
 from synthsieve.errors import DataError
-from synthsieve.files import write_json
+from synthsieve.files import json_of, write_json
 
 FORMAT = "synthsieve split 1"
 PARTS = ("labeled", "unlabeled", "validation", "test", "excluded")
 FINGERPRINT_ROWS = 256
+MOST_ROWS = 100_000_000  # of one part: a few bytes of text could claim any number, and each takes eight
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,16 +114,16 @@ class Split:
             parts = {part: indices_of(value["indices"][part]) for part in PARTS}
             split = Split(
                 source=str(value["source"]),
-                classes=tuple(value["classes"]),
+                classes=_texts(value["classes"]),
                 seed=int(value["seed"]),
                 test_is_own=bool(value["test_is_own"]),
                 grouped=bool(value["grouped"]),
                 fingerprint=str(value["fingerprint"]),
-                counts=value["counts"],
-                notes=tuple(value["notes"]),
+                counts=_counts(value["counts"]),
+                notes=_texts(value["notes"]),
                 **parts,
             )
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise DataError(f"{origin} is damaged ({error!r}): make a new split") from None
         if split.hash != value.get("hash"):
             raise DataError(f"{origin} was changed: its indices have another hash than it names: make a new split")
@@ -133,10 +133,22 @@ class Split:
     def read(path: Path) -> Split:
         """Read a manifest and check its hash."""
         try:
-            value = json.loads(Path(path).read_text(encoding="utf-8"))
+            value = json_of(Path(path).read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise DataError(f"{path} cannot be read as a split manifest ({error}): make a new split") from None
         return Split.from_json(value, origin=str(path))
+
+
+def _texts(value: list[str]) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+        raise ValueError("classes and notes must be lists of text")
+    return tuple(value)
+
+
+def _counts(value: dict[str, dict[str, int]]) -> dict[str, dict[str, int]]:
+    if any(not isinstance(number, int) for each in value.values() for number in each.values()):
+        raise ValueError("counts must be whole numbers")
+    return value
 
 
 def fingerprint(dataset: Dataset) -> str:
@@ -167,12 +179,15 @@ def ranges_of(indices: np.ndarray) -> str:
 def indices_of(ranges: str) -> np.ndarray:
     """The inverse of `ranges_of`; ranges that are not in rising order are refused."""
     pieces: list[np.ndarray] = []
-    last = -1
+    last, count = -1, 0
     for item in ranges.split(",") if ranges else []:
         start, _, end = item.partition("-")
         first, final = int(start), int(end or start)
-        if not last < first <= final or final - first > 1 << 32:
-            raise ValueError(f"range {item!r} out of order")
+        count += final + 1 - first
+        if not last < first <= final < 1 << 62:
+            raise ValueError(f"range {item[:50]!r} out of order")
+        if count > MOST_ROWS:
+            raise ValueError(f"more than {MOST_ROWS:,} rows")
         pieces.append(np.arange(first, final + 1, dtype=np.int64))
         last = final
     return np.concatenate(pieces) if pieces else np.zeros(0, dtype=np.int64)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from synthsieve.data.bounds import MOST_EXPANSION, SLACK
+from synthsieve.archive import checked_text, read_arrays, read_header
 from synthsieve.data.dataset import Dataset, Examples, Kind
 from synthsieve.data.features import Features, read_features
 from synthsieve.data.labels import read_labels
@@ -76,53 +76,32 @@ def read_groups(raw: np.ndarray, rows: int, *, origin: str) -> np.ndarray:
 
 
 def read_npz(path: Path) -> dict[str, np.ndarray]:
-    """The known arrays of an `.npz`, each header checked against the archive before its array is read."""
+    """The known arrays of an `.npz`, each header checked against the archive before its array is read; others empty."""
     try:
         with zipfile.ZipFile(path) as archive:
-            for member in archive.infolist():
-                if member.file_size > member.compress_size * MOST_EXPANSION + SLACK:
-                    raise DataError(f"{path}: {member.filename!r} claims an impossible {member.file_size:,} bytes")
-                if member.filename.removesuffix(".npy") in KNOWN:
-                    _check_header(path, archive, member)
-        with np.load(path, allow_pickle=False) as held:
-            names = list(held)
-            return {name: held[name] if name in KNOWN else np.zeros(0) for name in names}
-    except DataError:
-        raise
-    except Exception as error:  # a damaged header is parsed as Python text by numpy, and fails in as many ways
-        raise DataError(
-            f"{path} cannot be read as .npz ({brief(error)}): it may be cut short, write it again"
-        ) from None
+            names = [member.filename.removesuffix(".npy") for member in archive.infolist()]
+        return {**dict.fromkeys(names, np.zeros(0)), **read_arrays(path, KNOWN)}
+    except Exception as error:  # zipfile, too, fails in as many ways as there are damaged files
+        raise _refused(path, error, ".npz") from None
 
 
-def _check_header(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> None:
-    with archive.open(member) as stream:
-        version = np.lib.format.read_magic(stream)
-        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        shape, _, dtype = read(stream)
-        if dtype.hasobject:
-            raise DataError(
-                f"{path}: {member.filename!r} is a pickled array, which is refused: save plain numbers or text"
-            )
-        claimed = int(np.prod(shape, dtype=object)) * dtype.itemsize
-        if claimed + stream.tell() != member.file_size:
-            raise DataError(
-                f"{path}: {member.filename!r} claims shape {shape} but holds another number of bytes: write it again"
-            )
+def _refused(path: Path, error: Exception, kind: str) -> DataError:
+    if "Python objects" in str(error):
+        return DataError(f"{path} holds a pickled array, which is refused: save plain numbers or text")
+    return DataError(f"{path} cannot be read as {kind} ({brief(error)}): it may be cut short, write it again")
 
 
 def read_npy(path: Path) -> np.ndarray:
-    """One `.npy` array; mapped first, so that a header claiming more than the file holds fails before allocating."""
+    """One `.npy` array; its header is held against the size of the file before anything is allocated."""
     try:
         with path.open("rb") as stream:
             if stream.read(len(np.lib.format.MAGIC_PREFIX)) != np.lib.format.MAGIC_PREFIX:  # numpy would try others
                 raise DataError(f"{path} is no .npy array: write it with numpy.save, as plain numbers")
-        return np.array(np.lib.format.open_memmap(path, mode="r"))
+            stream.seek(0)
+            read_header(stream, path.stat().st_size)
+            stream.seek(0)
+            return checked_text(np.lib.format.read_array(stream, allow_pickle=False))
     except DataError:
         raise
     except Exception as error:  # as above
-        if "Python objects" in str(error):
-            raise DataError(f"{path} is a pickled array, which is refused: save plain numbers") from None
-        raise DataError(
-            f"{path} cannot be read as .npy ({brief(error)}): it may be cut short, write it again"
-        ) from None
+        raise _refused(path, error, ".npy") from None

@@ -96,7 +96,7 @@ def read_types(path: Path) -> dict[str, ColumnType]:
     """The types of columns that a TOML file names under `[columns]`: age = "number", zip = "category"."""
     try:
         value = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:  # a number of too many digits is no TOMLDecodeError
         raise DataError(f"{path} cannot be read as a schema ({error}): write TOML with a [columns] section") from None
     columns = value.get("columns")
     if set(value) != {"columns"} or not isinstance(columns, dict):

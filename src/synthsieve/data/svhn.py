@@ -6,15 +6,17 @@ X is (height, width, channels, n) and y is (n, 1), with 10 standing for zero. `p
 
 from __future__ import annotations
 
+import struct
+import zlib
 from pathlib import Path
 
 import numpy as np
 
-from synthsieve.data.bounds import check_claim
 from synthsieve.data.dataset import Dataset, Examples, Kind
 from synthsieve.data.download import SVHN, obtain
 from synthsieve.data.features import read_features
-from synthsieve.data.labels import read_labels
+from synthsieve.data.labels import listed, read_labels
+from synthsieve.data.mat import read_mat5
 from synthsieve.data.npz import read_groups, read_npy
 from synthsieve.data.reasons import brief
 from synthsieve.data.sources import Request
@@ -47,24 +49,16 @@ def _read_pair(name: str, train: Path, test: Path | None) -> Dataset:
 
 def read_mat(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     """Images (n, channels, height, width), digits (n,) and photo ids (n,) or None."""
-    from scipy.io import loadmat, whosmat
-
     try:
-        held = {name: (shape, kind) for name, shape, kind in whosmat(path)}
-        for name, (shape, _) in held.items():
-            check_claim(path, shape, 1, what=f"array {name!r}")
-        fits = {"X", "y"} <= held.keys() and held["X"][1] == "uint8"
-        found = loadmat(path, variable_names=["X", "y"]) if fits else {}
-    except DataError:
-        raise
-    except Exception as error:  # scipy raises a dozen kinds for a damaged file, bare ones among them
+        found = read_mat5(path, ("X", "y"))
+    except (OSError, ValueError, struct.error, zlib.error) as error:
         raise DataError(
             f"{path} cannot be read as a .mat file ({brief(error)}): it may be cut short, fetch it again"
         ) from None
-    if not found:
-        came = ", ".join(f"{name} ({kind} {shape})" for name, (shape, kind) in held.items())
+    if not {"X", "y"} <= found.arrays.keys() or found.held["X"][0] != "uint8":
+        came = listed([f"{name} ({kind} {shape})" for name, (kind, shape) in found.held.items()])
         raise DataError(f"{path} must hold X (uint8) and y as SVHN's files do, but holds {came or 'nothing'}")
-    x, y = np.asarray(found["X"]), np.asarray(found["y"]).reshape(-1)
+    x, y = found.arrays["X"], found.arrays["y"].reshape(-1)
     if x.ndim != 4:
         raise DataError(f"{path}: X must be uint8 (height, width, channels, n), but came as {x.dtype} {x.shape}")
     if y.dtype.kind not in "iuf" or not np.isin(y, np.arange(1, 11)).all():

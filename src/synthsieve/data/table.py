@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from synthsieve.archive import MOST_EXPANSION
 from synthsieve.data.arrow_types import is_text
-from synthsieve.data.bounds import MOST_EXPANSION
 from synthsieve.data.dataset import Dataset, Examples, Kind
 from synthsieve.data.labels import Labels, check_lengths, listed, read_labels
 from synthsieve.data.reasons import brief
@@ -79,6 +79,17 @@ def load_parquet(request: Request) -> Dataset:
 def labels_of(table: Any, label: str, *, origin: str) -> Labels:
     """The labels in column `label` of a pyarrow table: any type, an empty cell for unlabelled."""
     return read_labels(_label_texts(table.column(label), label, origin), origin=f"{origin}, column {label!r}")
+
+
+def python_values(column: Any, *, origin: str) -> list[Any]:
+    """The cells of an Arrow column as Python values; a date outside the years 1 to 9999 has none, and is refused."""
+    import pyarrow as pa
+
+    try:
+        values: list[Any] = column.to_pylist()
+    except (pa.ArrowException, ValueError, OverflowError, TypeError) as error:
+        raise DataError(f"{origin}: a cell cannot be read ({brief(error)}): mend it, or store it as text") from None
+    return values
 
 
 def tidied(table: Any, *, as_written: Collection[str] = ()) -> Any:
@@ -188,7 +199,7 @@ def _tidy(cells: Any, *, to_numbers: bool) -> Any:
 def _label_texts(column: Any, name: str, origin: str) -> np.ndarray:
     """Text (n,), "" where the cell is empty; whole numbers stored as floats ("3.0") lose their tail."""
     texts = []
-    for value in column.to_pylist():
+    for value in python_values(column, origin=f"{origin}, column {name!r}"):
         text = "" if value is None or value != value else str(value).strip()
         texts.append(text.split(".")[0] if WHOLE_AS_FLOAT.fullmatch(text) else text)
     check_lengths(texts, origin=f"{origin}, column {name!r}")

@@ -11,7 +11,7 @@ import numpy as np
 
 from synthsieve.data.dataset import Dataset, Examples, Kind
 from synthsieve.data.sources import Request
-from synthsieve.data.table import labels_of
+from synthsieve.data.table import labels_of, python_values
 from synthsieve.errors import DataError
 
 MOST_BYTES = 2000  # of one text: an array's rows are as long as the longest of them
@@ -38,7 +38,8 @@ def load_text(table: Any, request: Request) -> Dataset:
     path, text, label = request.path, str(request.text), str(request.label)
     if text == label:
         raise DataError(f"{path}: text and label must be two columns, but both are {text!r}: name another one")
-    texts = store_texts(table.column(text).to_pylist(), origin=f"{path.name}, column {text!r}")
+    origin = f"{path.name}, column {text!r}"
+    texts = store_texts(python_values(table.column(text), origin=origin), origin=origin)
     labels = labels_of(table, label, origin=path.name)
     return Dataset(path.stem, Kind.TEXT, labels.classes, Examples(texts.x, labels.y), notes=texts.notes)
 

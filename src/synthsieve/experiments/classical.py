@@ -15,20 +15,21 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
+from synthsieve.archive import read_arrays
 from synthsieve.data.dataset import UNLABELED, Dataset
 from synthsieve.errors import CheckpointError
 from synthsieve.evaluation.accuracy import part_of
 from synthsieve.experiments.views import Views, stacked
-from synthsieve.files import written_atomically
+from synthsieve.files import json_of, written_atomically
 from synthsieve.randomness import derive_seed
 
 PARTS = ("validation", "test")
+ABOUT = ("chosen", "grid", "unlabeled", "split_hash", "failed")
 
 
 @dataclass(frozen=True)
@@ -83,10 +84,14 @@ class Answer:
     @classmethod
     def read(cls, path: Path) -> Answer:
         try:
-            with np.load(path, allow_pickle=False) as stored:
-                about = json.loads(str(stored["about"]))
-                return cls({part: stored[part] for part in PARTS if part in stored.files}, about)
-        except (ValueError, KeyError, EOFError, BadZipFile) as error:
+            stored = read_arrays(path, ("about", *PARTS))
+            about = json_of(str(stored.pop("about")))
+            if not isinstance(about, dict) or any(name not in about for name in ABOUT):
+                raise ValueError(f"it does not tell {', '.join(ABOUT)}")
+            if any(right.dtype != bool or right.ndim != 1 for right in stored.values()):
+                raise ValueError("what it got right is not true or false")
+            return cls(stored, about)
+        except (ValueError, KeyError) as error:
             raise CheckpointError(
                 f"{path} is damaged ({error}): remove it, and the same command measures again"
             ) from None

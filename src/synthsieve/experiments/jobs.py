@@ -15,10 +15,10 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from typing import Any, Protocol
-from zipfile import BadZipFile
 
 import numpy as np
 
+from synthsieve.archive import read_arrays
 from synthsieve.config import Settings
 from synthsieve.data.dataset import Dataset
 from synthsieve.errors import CheckpointError, SynthsieveError
@@ -243,7 +243,8 @@ def _bring_to_its_end(job: Job, origin: Origin, dataset: Dataset, *, tell: Calla
     if job.branch_of is not None and not run.last.is_file():
         branch(run, RunFolder.open(job.branch_of))
     judge = None if job.judge is None else judge_of(job.judge)
-    fit(run, dataset, judge=judge, progress=_Telling(tell, job.settings.total_steps - job.steps))
+    telling = _Telling(tell, job.settings.total_steps - job.steps)
+    fit(run, dataset, judge=judge, progress=telling, tell_drift=lambda _: None)  # told at the end, from the history
     store_right(run, dataset)
 
 
@@ -270,9 +271,11 @@ def right(folder: Path, part: str) -> np.ndarray:
     """Which examples of a part a finished run got right: bool (n,); empty where the part is."""
     path = folder / "right.npz"
     try:
-        with np.load(path, allow_pickle=False) as stored:
-            return stored[part] if part in stored.files else np.empty(0, dtype=bool)
-    except (ValueError, EOFError, BadZipFile) as error:
+        found = read_arrays(path, (part,)).get(part, np.empty(0, dtype=bool))
+        if found.dtype != bool or found.ndim != 1:
+            raise ValueError(f"{part} came as {found.dtype} {found.shape}")
+        return found
+    except ValueError as error:
         raise CheckpointError(f"{path} is damaged ({error}): remove it, and the same command measures again") from None
 
 

@@ -29,6 +29,7 @@ from synthsieve.experiments.classical_methods import CLASSICAL
 from synthsieve.experiments.jobs import Job, right
 from synthsieve.experiments.supervised import judge_settings
 from synthsieve.learning.additions import read_figures
+from synthsieve.learning.drift import drifts
 from synthsieve.learning.history import read
 from synthsieve.learning.run_folder import Origin, RunFolder, versions
 from synthsieve.randomness import numpy_stream
@@ -189,6 +190,17 @@ class Experiment:
         ours = {cell.name: cell.arm.group for cell in self.cells}
         baselines = [*(name for name, group in ours.items() if group is Group.BASELINE), *answered]
         return {**dict.fromkeys(baselines, Group.BASELINE), **ours}
+
+    def drifts(self) -> list[str]:
+        """A sentence for each figure that ran away in a first phase, or in an arm and not before it."""
+        told = []
+        for seed in self.seeds:
+            first = {drift.figure: drift for drift in drifts(read(self.first_phase(seed) / "history.jsonl"))}
+            told += [f"first phase, seed {seed}: {drift}" for drift in first.values()]
+            for cell in (cell for cell in self.cells if cell.arm is not Arm.FIRST_PHASE):
+                mine = drifts(read(self.folder(cell, seed) / "history.jsonl"))
+                told += [f"{cell.name}, seed {seed}: {drift}" for drift in mine if drift.figure not in first]
+        return told
 
     def _arm(self, cell: Cell) -> dict[str, Any]:
         folders = [self.folder(cell, seed) for seed in self.seeds]

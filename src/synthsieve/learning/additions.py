@@ -14,15 +14,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 
+from synthsieve.archive import read_arrays
 from synthsieve.augmentation import augment, model_hash
 from synthsieve.config import Settings
 from synthsieve.data.dataset import Dataset
 from synthsieve.errors import CheckpointError
-from synthsieve.files import write_text, written_atomically
+from synthsieve.files import json_of, write_text, written_atomically
 from synthsieve.learning import checkpoint
 from synthsieve.learning.learner import Learner
 from synthsieve.learning.pseudo_labels import PseudoLabels, choose_pseudo_labels
@@ -152,21 +152,40 @@ def read(folder: Path, step: int) -> Additions:
     """The additions chosen at `step`."""
     path = _path(folder, step)
     try:
-        with np.load(path, allow_pickle=False) as stored:
-            has_pool = bool(stored["has_pool"])
-            parts: dict[str, dict[str, Any]] = {"pseudo": {}, "curvature": {}}
-            for name in stored.files:
-                part, _, field = name.partition("/")
-                if field:
-                    value = stored[name]
-                    parts[part][field] = value.item() if value.ndim == 0 else value
+        stored = read_arrays(path)
+        has_pool = bool(stored["has_pool"])
+        parts: dict[str, dict[str, Any]] = {"pseudo": {}, "curvature": {}}
+        for name, value in stored.items():
+            part, _, field = name.partition("/")
+            if field:
+                _check(name, value)
+                parts[part][field] = value.item() if value.ndim == 0 else value
         pseudo = PseudoLabels(**parts["pseudo"]) if parts["pseudo"] else None
         curvature = CurvatureState(**parts["curvature"]) if parts["curvature"] else None
         figures = next(figures for figures in read_figures(folder) if figures["step"] == step)
-    except (OSError, ValueError, KeyError, TypeError, EOFError, StopIteration, BadZipFile) as error:
+    except (OSError, ValueError, KeyError, TypeError, StopIteration) as error:
         raise CheckpointError(f"{path} cannot be used ({error!r}): fit again in another folder") from None
     pool = SyntheticPool.read(_pool_path(folder, step)) if has_pool else None
     return Additions(step, pool, pseudo, curvature, figures)
+
+
+# Of each array the kinds of number and the dimensions.
+SHAPES = {
+    "pseudo/rows": ("i", 1),
+    "pseudo/y": ("i", 1),
+    "pseudo/entropy": ("f", 1),
+    "pseudo/ceiling": ("f", 0),
+    "curvature/gradients": ("f", 2),
+    "curvature/squared_diagonal": ("f", 2),
+    "curvature/gradient_updates": ("i", 0),
+    "curvature/diagonal_updates": ("i", 0),
+}
+
+
+def _check(name: str, value: np.ndarray) -> None:
+    kind, sides = SHAPES[name]
+    if value.dtype.kind != kind or value.ndim != sides:
+        raise ValueError(f"{name} came as {value.dtype} {value.shape}")
 
 
 def latest(folder: Path) -> Additions:
@@ -183,19 +202,24 @@ def read_figures(folder: Path) -> list[dict[str, Any]]:
     if not path.is_file():
         return []
     try:
-        return [dict(json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
-    except (ValueError, TypeError) as error:
+        rows = [dict(json_of(line)) for line in path.read_text(encoding="utf-8").splitlines()]
+        if any(type(row.get("step")) is not int or not 0 <= row["step"] < 1 << 62 for row in rows):
+            raise ValueError("a row without its step")
+    except (OSError, ValueError, TypeError) as error:
         raise CheckpointError(f"{path} is damaged ({error}): fit again in another folder") from None
+    return rows
 
 
 def model_that_drew(run: RunFolder, pool: SyntheticPool) -> GenerativeClassifier:
     """The weights that decoded and judged a pool of the run."""
-    path, learner = _weights_path(run.path, pool), run.new_learner()
+    path = _weights_path(run.path, pool)
     if not path.is_file():
         raise CheckpointError(
             f"{path} is missing, without which no sample of the pool can be shown: an older version of synthsieve "
             "kept no such weights, so give the same command with another folder"
         )
+    run.check_size(path)
+    learner = run.new_learner()
     checkpoint.load_weights(path, learner)
     if model_hash(learner.averaged) != pool.origin["model_hash"]:
         raise CheckpointError(f"{path} holds other weights than those that drew the pool: fit again in another folder")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +14,17 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from synthsieve.config import settings_from
+from synthsieve.config import Settings, settings_from
 from synthsieve.errors import CheckpointError, ConfigError
-from synthsieve.files import written_atomically
+from synthsieve.files import json_of, written_atomically
+from synthsieve.layout import Layout
 from synthsieve.learning.learner import Learner, non_finite
+from synthsieve.model.classifier import GenerativeClassifier
+from synthsieve.randomness import torch_stream
 
 FORMAT = "synthsieve checkpoint 1"
+MOST_SAID = 300  # characters of a reason that is told: it may quote what the file holds
+DAMAGE = (LookupError, TypeError, ValueError, RuntimeError, AttributeError, ArithmeticError)
 
 
 def save(path: Path, learner: Learner, notes: dict[str, Any]) -> None:
@@ -51,29 +58,57 @@ def load(path: Path, learner: Learner, *, first_phase: bool = False) -> dict[str
     """
     header, tensors = _read(path)
     _check_settings(path, header, learner, first_phase=first_phase)
-    learner.model.load_state_dict(_under("model", tensors))
-    learner.averaged.load_state_dict(_under("averaged", tensors))
-    for name, state in _under("generator", tensors).items():
-        learner.generators[name].set_state(state)
-    for name, optimiser in learner.optimisers.items():
-        stored: dict[int, dict[str, Tensor]] = {}
-        for key, value in _under(f"optimiser/{name}", tensors).items():
-            index, _, field = key.partition("/")
-            stored.setdefault(int(index), {})[field] = value
-        optimiser.load_state_dict({**optimiser.state_dict(), "state": stored})
-    learner.step = int(header["step"])
-    notes: dict[str, Any] = header["notes"]
-    return notes
+    with damage_told(path):
+        learner.model.load_state_dict(_under("model", tensors))
+        learner.averaged.load_state_dict(_under("averaged", tensors))
+        for name, state in _under("generator", tensors).items():
+            learner.generators[name].set_state(state)
+        for name, optimiser in learner.optimisers.items():
+            stored: dict[int, dict[str, Tensor]] = {}
+            for key, value in _under(f"optimiser/{name}", tensors).items():
+                index, _, field = key.partition("/")
+                stored.setdefault(int(index), {})[field] = value
+            optimiser.load_state_dict({**optimiser.state_dict(), "state": stored})
+        return _take_place(learner, header)
 
 
 def load_weights(path: Path, learner: Learner) -> dict[str, Any]:
     """Put the averaged weights of either kind of file into `learner.averaged`; returns the notes."""
     header, tensors = _read(path)
     _check_settings(path, header, learner)
-    learner.averaged.load_state_dict(_under("averaged", tensors))
-    learner.step = int(header["step"])
-    notes: dict[str, Any] = header["notes"]
+    with damage_told(path):
+        learner.averaged.load_state_dict(_under("averaged", tensors))
+        return _take_place(learner, header)
+
+
+def _take_place(learner: Learner, header: dict[str, Any]) -> dict[str, Any]:
+    """Put the learner at the step of the header; its notes."""
+    learner.step, notes = int(header["step"]), header["notes"]
+    if learner.step < 0 or not isinstance(notes, dict):
+        raise ValueError("its step or its notes are none")
     return notes
+
+
+@contextmanager
+def damage_told(path: Path) -> Iterator[None]:
+    """What does not fit into a learner is told as the damage that it is: a checksum guards the numbers alone."""
+    try:
+        yield
+    except DAMAGE as error:
+        said = " ".join(str(error).split())[:MOST_SAID]
+        raise CheckpointError(
+            f"{path} is damaged or of a later version ({said}): use another checkpoint of the run, or fit again"
+        ) from None
+
+
+def check_size(path: Path, settings: Settings, layout: Layout, num_classes: int) -> None:
+    """Refuse networks larger than the checkpoint that fills them, before memory is taken: settings may claim any."""
+    with damage_told(path):
+        with torch.device("meta"):
+            model = GenerativeClassifier(settings.model, layout, num_classes, generator=torch_stream(0, "overwritten"))
+        claimed = sum(value.numel() * value.element_size() for value in model.state_dict().values())
+        if path.is_file() and claimed > path.stat().st_size:
+            raise ValueError(f"the settings ask for weights of {claimed:,} bytes, more than it has")
 
 
 def _write(path: Path, tensors: dict[str, Tensor], learner: Learner, notes: dict[str, Any]) -> None:
@@ -96,15 +131,16 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
         raise CheckpointError(f"there is no checkpoint at {path}: fit first")
     try:
         with safe_open(path, framework="pt") as file:
-            header = json.loads((file.metadata() or {}).get("synthsieve", "null"))
+            header = json_of((file.metadata() or {}).get("synthsieve", "null"))
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
+        digest = digest_of(tensors)
     except (SafetensorError, OSError, ValueError, TypeError) as error:
         raise CheckpointError(
             f"{path} is not a whole checkpoint ({error}): use another checkpoint of the run, or fit again"
         ) from None
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise CheckpointError(f"{path} is no checkpoint of this program (expected {FORMAT!r} in its header): fit again")
-    if header.get("sha256") != digest_of(tensors):
+    if header.get("sha256") != digest:
         raise CheckpointError(f"{path} is damaged: its numbers do not match their checksum; use another or fit again")
     return header, tensors
 

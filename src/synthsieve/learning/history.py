@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 
 from synthsieve.errors import CheckpointError
-from synthsieve.files import write_text
+from synthsieve.files import json_of, write_text
 
 Row = dict[str, float]
 
@@ -60,7 +60,7 @@ class History:
     def restore(self, state: dict[str, object], step: int) -> None:
         """Go back to where the checkpoint of `step` was written: later rows are dropped, the open row is taken up."""
         self.rows = [row for row in read(self.jsonl_path) if row["step"] <= step]
-        self._sums = dict(state["sums"])  # type: ignore[call-overload]
+        self._sums = {str(name): float(total) for name, total in dict(state["sums"]).items()}  # type: ignore[call-overload]
         self._count = int(state["count"])  # type: ignore[call-overload]
         self.write()
 
@@ -70,9 +70,15 @@ def read(path: Path) -> list[Row]:
     if not path.is_file():
         return []
     try:
-        rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    except ValueError as error:
+        return [checked_row(json_of(line)) for line in path.read_text(encoding="utf-8").splitlines()]
+    except (OSError, ValueError) as error:
         raise CheckpointError(f"{path} is damaged ({error}): remove it and resume") from None
-    if not all(isinstance(row, dict) and isinstance(row.get("step"), int) for row in rows):
-        raise CheckpointError(f"{path} is damaged (a row without its step): remove it and resume")
-    return rows
+
+
+def checked_row(value: object) -> Row:
+    """A row that was read; a ValueError where it is none."""
+    if not isinstance(value, dict) or not isinstance(value.get("step"), int):
+        raise ValueError("a row without its step")
+    if not all(name.isidentifier() and isinstance(number, int | float) for name, number in value.items()):
+        raise ValueError("a row holds something else than numbers")
+    return value

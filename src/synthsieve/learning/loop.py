@@ -26,7 +26,8 @@ from synthsieve.learning.additions import (
     write,
 )
 from synthsieve.learning.batch_source import BatchSource
-from synthsieve.learning.history import History, Row
+from synthsieve.learning.drift import Watch, drifts, warn
+from synthsieve.learning.history import History, Row, checked_row
 from synthsieve.learning.learner import Learner, non_finite
 from synthsieve.learning.run_folder import RunFolder
 from synthsieve.learning.step import learn_labels, take_step
@@ -44,6 +45,7 @@ class FitResult:
         validation_accuracy: the accuracy they had there; None without validation rows.
         seconds: wall time of this process's part.
         stopped_because: in words: all steps were done, or what `stop` said.
+        drifts: a sentence for each figure that ran away.
     """
 
     steps: int
@@ -51,6 +53,7 @@ class FitResult:
     validation_accuracy: float | None
     seconds: float
     stopped_because: str
+    drifts: tuple[str, ...] = ()
 
 
 def fit(
@@ -61,15 +64,19 @@ def fit(
     progress: Progress | None = None,
     on_row: Callable[[Row], None] | None = None,
     stop: Callable[[], str | None] | None = None,
+    tell_drift: Callable[[str], None] = warn,
     together: Together = ALONE,
 ) -> FitResult:
     """Train to the last step, from the last checkpoint when there is one; a resumed run equals an unbroken one.
 
     `judge` names the classes of synthetic x for the figures of each choice; learning never sees its answers. `on_row`
-    is called with each new row of the history. `stop` is asked after each step whether to end there, and why; what was
-    learned until then is evaluated and kept. Of several processes that train `together` the first one writes.
+    is called with each new row of the history, `tell_drift` with a sentence on each figure that runs away. `stop` is
+    asked after each step whether to end there, and why; what was learned until then is evaluated and kept. Of several
+    processes that train `together` the first one writes.
     """
     progress = progress or Silent()
+    if run.last.is_file():
+        run.check_size(run.last)
     settings, total_steps = run.settings.learning, run.settings.total_steps
     together.check_sizes(_batch_sizes(run.settings))
     learner, source = run.new_learner(together), BatchSource(run, dataset, together.share)
@@ -78,12 +85,14 @@ def fit(
     additions: Additions | None = None
     if run.last.is_file():
         notes = checkpoint.load(run.last, learner)
-        if notes.get("additions") is not None:
-            additions = read(run.path, notes["additions"])
-            source.add(additions)
-        source.restore(notes["batches"])
-        history.restore(notes["history"], learner.step)
-        best = notes["best"]
+        with checkpoint.damage_told(run.last):
+            if notes.get("additions") is not None:
+                additions = read(run.path, int(notes["additions"]))
+                source.add(additions)
+            source.restore(notes["batches"])
+            history.restore(notes["history"], learner.step)
+            best = None if notes["best"] is None else checked_row(notes["best"])
+    watch = Watch(tell_drift if together.first else _silently, history.rows)
     started, reason = time.monotonic(), None
     with closing(progress):
         while learner.step < total_steps and reason is None:
@@ -105,6 +114,7 @@ def fit(
                 if scores is not None and not math.isfinite(scores.cross_entropy):
                     raise non_finite(learner.step, "validation cross-entropy", scores.cross_entropy)
                 row = history.close_row(step=learner.step, **_figures(scores))
+                watch.look(row)
                 if on_row is not None:
                     on_row(row)
                 if best is None or _better(row, best, settings.steps):
@@ -126,7 +136,12 @@ def fit(
         validation_accuracy=best.get("validation_accuracy"),
         seconds=time.monotonic() - started,
         stopped_because=reason or f"all {total_steps} steps were done",
+        drifts=tuple(map(str, drifts(history.rows))),
     )
+
+
+def _silently(sentence: str) -> None:
+    pass
 
 
 def _batch_sizes(settings: Settings) -> dict[str, int]:

@@ -9,7 +9,6 @@ OUT/best.safetensors     the averaged weights that did best on validation
 
 from __future__ import annotations
 
-import json
 import platform
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -26,7 +25,7 @@ from synthsieve.data.encoding import Encoding, fit_encoding, from_json
 from synthsieve.data.sources import load, source_names
 from synthsieve.data.splits import Split, make_split
 from synthsieve.errors import CheckpointError, ConfigError, SynthsieveError
-from synthsieve.files import remove_stale_partials, write_json
+from synthsieve.files import json_of, remove_stale_partials, write_json
 from synthsieve.learning import checkpoint
 from synthsieve.learning.learner import Learner
 from synthsieve.model.classifier import GenerativeClassifier
@@ -148,7 +147,7 @@ class RunFolder:
         if not cls.exists(path):
             raise CheckpointError(f"{path} holds no run (no run.json): give the folder that `synthsieve fit` wrote")
         try:
-            value = json.loads((path / "run.json").read_text(encoding="utf-8"))
+            value = json_of((path / "run.json").read_text(encoding="utf-8"))
             if value.get("format") != FORMAT:
                 raise ValueError(f"its format is {value.get('format')!r}, not {FORMAT!r}")
             origin = Origin(**value["origin"])
@@ -156,7 +155,7 @@ class RunFolder:
                 raise ValueError(f"its origin is {vars(origin)}")
             settings, encoding = settings_from(value["settings"]), from_json(value["encoding"])
             threads, split_hash, classes = int(value["threads"]), value["split_hash"], value["classes"]
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, SynthsieveError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, SynthsieveError) as error:
             raise CheckpointError(f"{path / 'run.json'} cannot be used ({error}): fit again") from None
         split = Split.read(path / "split.json")
         if split.hash != split_hash or list(split.classes) != classes:
@@ -203,9 +202,15 @@ class RunFolder:
 
     def model(self) -> GenerativeClassifier:
         """The averaged weights that did best on validation, ready for prediction and drawing."""
+        path = self.best if self.best.is_file() else self.last
+        self.check_size(path)
         learner = self.new_learner()
-        checkpoint.load_weights(self.best if self.best.is_file() else self.last, learner)
+        checkpoint.load_weights(path, learner)
         return learner.averaged
+
+    def check_size(self, path: Path) -> None:
+        """Refuse to build networks larger than the checkpoint at `path` can fill."""
+        checkpoint.check_size(path, self.settings, self.encoding.layout, len(self.split.classes))
 
 
 def versions() -> dict[str, str]:

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from synthsieve.config import ChainStart, Classify, Objective
 from synthsieve.learning import objectives
+from synthsieve.learning.drift import LARGEST_LOGIT
 from synthsieve.learning.implicit import implicit_cross_entropy
 from synthsieve.learning.learner import Learner, ramp_at
 from synthsieve.model.encoder import GradientShare, Posterior
@@ -132,6 +133,7 @@ def learn_labels(learner: Learner, batch: Batch) -> None:
         )
         share = (1 - implicit.real_fraction) * settings.cross_entropy_weight
         loss = loss - share * cross_entropy + share * terms["implicit_cross_entropy"]
+    terms[LARGEST_LOGIT] = logits[:labeled].detach().abs().max()
     learner.update("labels", loss, **terms)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from synthsieve.errors import CheckpointError
-from synthsieve.files import write_json
+from synthsieve.files import json_of, write_json
 from synthsieve.pool import SyntheticPool
 
 FORMAT = "synthsieve marks 1"
@@ -36,11 +35,11 @@ class Marks:
         if not path.is_file():
             return cls(path, {})
         try:
-            value = json.loads(path.read_text(encoding="utf-8"))
+            value = json_of(path.read_text(encoding="utf-8"))
             if value["format"] != FORMAT:
                 raise ValueError(f"its format is {value['format']!r}, not {FORMAT!r}")
             seeds = {str(name): frozenset(map(_seed, given)) for name, given in value["marked"].items()}
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise CheckpointError(f"{path} cannot be read ({error!r}): mend it, or remove it to mark anew") from None
         return cls(path, seeds)
 

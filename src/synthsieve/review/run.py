@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +16,7 @@ from synthsieve.learning.run_folder import RunFolder
 from synthsieve.progress import Progress
 from synthsieve.review.marks import Marks
 from synthsieve.review.pool_view import PoolView
+from synthsieve.review.table_file import read_table
 
 if TYPE_CHECKING:
     from synthsieve.report.figures import Figures
@@ -128,14 +128,9 @@ class Run:
 
 
 def _experiment(path: Path, seed: int | None) -> Run:
-    try:
-        table = json.loads((path / "table.json").read_text(encoding="utf-8"))
-        seeds = [int(one) for one in table["seeds"]]
-        cells = [_cell(entry) for entry in table["arms"].values()]
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise CheckpointError(
-            f"{path / 'table.json'} cannot be read ({error!r}): give the same `synthsieve run` again to write it anew"
-        ) from None
+    table = read_table(path / "table.json")
+    seeds = [int(one) for one in table["seeds"]]
+    cells = [_cell(entry) for entry in table["arms"].values()]
     seed = seeds[0] if seed is None else seed
     if seed not in seeds:
         raise ConfigError(f"expected a seed of the run ({', '.join(map(str, seeds))}), got {seed}: give one of those")

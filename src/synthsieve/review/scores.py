@@ -11,17 +11,17 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, fields
 from pathlib import Path
-from zipfile import BadZipFile
 
 import numpy as np
 import torch
 
 from synthsieve import drawing
+from synthsieve.archive import read_arrays
 from synthsieve.data.encoding import Encoding
 from synthsieve.errors import CheckpointError
 from synthsieve.evaluation.memorisation import nearest_distances
 from synthsieve.evaluation.quality import latents
-from synthsieve.files import written_atomically
+from synthsieve.files import json_of, written_atomically
 from synthsieve.model.classifier import GenerativeClassifier
 from synthsieve.pool import SyntheticPool
 from synthsieve.progress import Progress, Silent
@@ -29,6 +29,19 @@ from synthsieve.progress import Progress, Silent
 FORMAT = "synthsieve scores 1"
 NOBODY = -1  # where no judge was asked
 NEIGHBOUR_ROWS = 2000  # of the pool at a time
+
+# Of each column the kind of number and the sides: n of the pool, m real examples, c classes, d latents.
+SHAPES = {
+    "logits_z": ("f", "nc"),
+    "logits_x": ("f", "nc"),
+    "log_density": ("f", "n"),
+    "features": ("f", "nd"),
+    "judged": ("i", "n"),
+    "nearest_row": ("i", "n"),
+    "nearest_distance": ("f", "n"),
+    "real_rows": ("i", "m"),
+    "real_features": ("f", "md"),
+}
 
 Judge = Callable[[np.ndarray], np.ndarray]  # x as stored -> class indices
 
@@ -76,16 +89,28 @@ class Scores:
         if not path.is_file():
             return None
         try:
-            with np.load(path, allow_pickle=False) as stored:
-                header = json.loads(str(stored["header"]))
-                if header != {"format": FORMAT, "pool": pool_hash(pool)}:
-                    return None
-                found = cls(**{field.name: stored[field.name] for field in fields(cls)})
-        except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
+            stored = read_arrays(path, ("header", *SHAPES))
+            if json_of(str(stored.pop("header"))) != {"format": FORMAT, "pool": pool_hash(pool)}:
+                return None
+            found = cls(**stored)
+            _check(found, len(pool))
+        except (OSError, ValueError, KeyError, TypeError) as error:
             raise CheckpointError(f"{path} is damaged ({error}): remove it, and it is worked out again") from None
-        if any(len(getattr(found, field.name)) != len(pool) for field in fields(cls)[:7]):
-            raise CheckpointError(f"{path} is damaged (its columns differ in length): remove it")
         return found
+
+
+def _check(scores: Scores, pool_size: int) -> None:
+    """A ValueError where a column is not what `Scores` says it is."""
+    sizes = {
+        "n": pool_size,
+        "c": scores.logits_z.shape[-1],
+        "d": scores.features.shape[-1],
+        "m": len(np.atleast_1d(scores.real_rows)),
+    }
+    for name, (kind, sides) in SHAPES.items():
+        column: np.ndarray = getattr(scores, name)
+        if column.dtype.kind != kind or column.shape != tuple(sizes[side] for side in sides):
+            raise ValueError(f"its column {name} came as {column.dtype} {column.shape}")
 
 
 @torch.no_grad()

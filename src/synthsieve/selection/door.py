@@ -16,6 +16,7 @@ Choice = TypeVar("Choice", bound=StrEnum)
 # Rows of float32 probabilities may miss 1 by this much.
 _SUM_TOLERANCE = 1e-3
 _ROWS_AT_A_TIME = 65_536
+_LARGEST = float(np.finfo(np.float64).max)
 
 
 @dataclass(frozen=True)
@@ -207,8 +208,8 @@ def budget_of(budget: float | int | None, epsilon: float | None) -> Budget:
     """A fraction, a count or a bound, told apart by type."""
     if epsilon is not None:
         number = isinstance(epsilon, int | float | np.integer | np.floating)
-        if not (number and np.isfinite(epsilon) and epsilon > 0):
-            raise SelectionError(f"expected epsilon above 0, got {epsilon!r}: it is a length in gradient units")
+        if not (number and 0 < epsilon < _LARGEST):  # a whole number may be too large for a float
+            raise SelectionError(f"expected epsilon above 0, got {str(epsilon)[:50]}: it is a length in gradient units")
         return Budget(bound=float(epsilon))
     if isinstance(budget, bool) or not isinstance(budget, int | float | np.integer | np.floating):
         raise SelectionError(f"expected budget as a fraction or a count, got {budget!r}: try 0.1")

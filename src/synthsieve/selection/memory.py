@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
+
 from synthsieve.errors import SelectionError
 from synthsieve.selection.door import one_of
 from synthsieve.selection.methods import Method
@@ -35,11 +37,12 @@ def bytes_in(limit: int | float | str | None) -> int | None:
     if isinstance(limit, str):
         match = re.fullmatch(r"\s*([0-9]+\.?[0-9]*|\.[0-9]+)\s*([A-Za-z]*)\s*", limit)
         if match is None or match[2].upper() not in _UNITS:
-            raise SelectionError(f"expected memory_limit like '500MB' or '2GiB', got {limit!r}: try '1GB'")
+            raise SelectionError(f"expected memory_limit like '500MB' or '2GiB', got {limit[:50]!r}: try '1GB'")
         limit = float(match[1]) * _UNITS[match[2].upper()]
-    if not 0 < limit < float("inf"):
+    number = isinstance(limit, int | float | np.integer | np.floating) and not isinstance(limit, bool)
+    if not (number and 0 < limit < float("inf")):
         raise SelectionError(
-            f"expected memory_limit as a number of bytes above 0, got {limit}: try '1GB', or leave it out"
+            f"expected memory_limit as a number of bytes above 0, got {str(limit)[:50]}: try '1GB', or leave it out"
         )
     return int(limit)
 

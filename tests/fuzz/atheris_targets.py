@@ -1,0 +1,142 @@
+"""Coverage-guided fuzzing of every reader, and of `select`: what `make fuzz` runs.
+
+    python -m tests.fuzz.atheris_targets 20              every target for 20 seconds, each in a process of its own
+    python -m tests.fuzz.atheris_targets 60 mat csv      some of them
+    python -m tests.fuzz.atheris_targets --one mat ...   one, here, with libFuzzer's own options
+
+An input that makes a reader fail is kept as FAILED/TARGET-...; the target is then over. The seeds are the good files of
+`targets`, spoiled by `mutations` as much as by libFuzzer itself.
+"""
+
+from __future__ import annotations
+
+import re
+import resource
+import subprocess
+import sys
+import tempfile
+import warnings
+from pathlib import Path
+from random import Random
+from typing import Any
+
+FAILED = Path("build") / "fuzz"
+ROOM = 4 << 30  # bytes of address space beyond what is loaded, so that a claim that is believed ends in an error
+SECONDS_EACH = 20  # of one input: beyond it a reader hangs
+LARGEST = 1 << 20
+SELECT = "select"
+
+
+def run_all(seconds: int, names: list[str]) -> int:
+    """Run each target in a process of its own; the number of those that failed."""
+    from tests.fuzz.targets import TARGETS
+
+    failed, tried = [], 0
+    for name in names or [*TARGETS, SELECT]:
+        FAILED.mkdir(parents=True, exist_ok=True)
+        options = [
+            f"-max_total_time={seconds}",
+            f"-timeout={SECONDS_EACH}",
+            f"-max_len={LARGEST}",
+            f"-artifact_prefix={FAILED}/{name}-",
+            "-rss_limit_mb=0",  # the address space is bounded already
+            "-print_final_stats=1",
+        ]
+        command = [sys.executable, "-m", "tests.fuzz.atheris_targets", "--one", name, *options]
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace")
+        counts = re.findall(r"stat::number_of_executed_units:\s*(\d+)", done.stderr)
+        covered = re.findall(r"cov: (\d+)", done.stderr)
+        inputs = int(counts[-1]) if counts else 0
+        tried += inputs
+        print(f"{name}: {inputs:,} inputs, {covered[-1] if covered else '?'} edges", flush=True)
+        if done.returncode:
+            failed.append(name)
+            print(f"  FAILED ({done.returncode}); the input is in {FAILED}\n{_last(done.stderr)}", flush=True)
+    print(f"{tried:,} inputs, {len(failed)} targets failed{': ' if failed else ''}{', '.join(failed)}")
+    return len(failed)
+
+
+def _last(text: str) -> str:
+    """The trace of a failure, without libFuzzer's own words."""
+    start = text.find("=== Uncaught Python exception")
+    lines = [line for line in text[max(0, start) :].splitlines() if not line.startswith("INFO: ")]
+    return "\n".join(f"  {line}" for line in (lines[:40] if start >= 0 else lines[-25:]))
+
+
+def run_one(name: str, arguments: list[str]) -> None:
+    """Fuzz one target in this process; it ends with the process."""
+    import atheris
+
+    # Not the kernels: what is compiled cannot be watched.
+    watched = ["synthsieve", "zipfile", "tomllib", "json", "csv"]
+    warnings.simplefilter("ignore")
+    with atheris.instrument_imports(include=watched, exclude=["synthsieve.selection"]):
+        from synthsieve.errors import SynthsieveError
+        from tests.fuzz.guard import check_cause, status
+        from tests.fuzz.mutations import spoiled
+        from tests.fuzz.targets import TARGETS
+
+        def one_input(data: bytes) -> None:
+            try:
+                feed(data)
+            except (SynthsieveError, OSError) as error:
+                check_cause(error)
+
+        feed, seeds = _select, (bytes(64), bytes(range(256)))
+        if name != SELECT:
+            ready = TARGETS[name](Path(tempfile.mkdtemp(prefix="synthsieve-fuzz-")))
+            feed, seeds = ready.feed, ready.seeds
+        for seed in seeds:  # compiles, and imports what is imported late
+            one_input(seed)
+    corpus = Path(tempfile.mkdtemp(prefix="synthsieve-corpus-"))
+    for place, seed in enumerate(seeds):
+        (corpus / str(place)).write_bytes(seed)
+    most = status("VmSize") + ROOM
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+
+    def mutate(data: bytes, most: int, seed: int) -> bytes:
+        random = Random(seed)
+        own = bytes(data)
+        return atheris.Mutate(data, most) if name == SELECT or random.random() < 0.3 else spoiled(own, random)[:most]
+
+    atheris.Setup([sys.argv[0], *arguments, str(corpus)], one_input, custom_mutator=mutate)
+    atheris.Fuzz()
+
+
+def _select(data: bytes) -> None:
+    """Bytes read as the arguments of `select`."""
+    import atheris
+    import numpy as np
+
+    import synthsieve
+
+    given = atheris.FuzzedDataProvider(data)
+    rows, columns = given.ConsumeIntInRange(0, 12), given.ConsumeIntInRange(0, 4)
+
+    def matrix() -> Any:
+        values = given.ConsumeFloatList(rows * columns)
+        array = np.array(values + [0.0] * (rows * columns - len(values))).reshape(rows, columns)
+        kinds = ["f8", "f4", "f2", "i8", "u1", "?", "c16", "U5", "O", "M8[s]"]
+        with np.errstate(all="ignore"):
+            return array.astype(kinds[given.ConsumeIntInRange(0, len(kinds) - 1)])
+
+    asked: dict[str, Any] = {"labels": given.ConsumeIntListInRange(rows, -1, 4), "n_jobs": 1}
+    for name in ("logits", "probabilities", "gradients", "features", "sample_weight"):
+        if given.ConsumeBool():
+            asked[name] = matrix()
+    for name in ("budget", "epsilon", "entropy_ceiling", "keep_fraction", "memory_limit"):
+        if given.ConsumeIntInRange(0, 3) == 0:
+            asked[name] = given.ConsumeFloat() if given.ConsumeBool() else given.ConsumeInt(9)
+    for name in ("method", "curvature"):
+        if given.ConsumeBool():
+            asked[name] = given.PickValueInList(["exact", "fast", "stochastic", "random", "none", "softmax", "unit"])
+    for name in ("refine", "require_label", "keep_per_class"):
+        asked[name] = given.ConsumeBool()
+    synthsieve.select(**asked)
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "--one":
+        run_one(sys.argv[2], sys.argv[3:])
+    else:
+        sys.exit(min(run_all(int(sys.argv[1]), sys.argv[2:]), 1))

@@ -1,0 +1,48 @@
+"""A spoiled file is refused in a sentence of ours, or read: no other error, no hang, no memory taken on a mere claim."""
+
+from __future__ import annotations
+
+import functools
+import tempfile
+from pathlib import Path
+from random import Random
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from synthsieve.errors import SynthsieveError
+from tests.fuzz.guard import refused_or_read
+from tests.fuzz.mutations import spoiled
+from tests.fuzz.targets import TARGETS, Ready
+
+EXAMPLES = 15  # of each target; `make fuzz` tries thousands
+SLOW = {"weights": 5, "last-checkpoint": 5, "run-json": 8, "download": 8}
+REFUSED = {("images", 4), ("download", 3)}  # good files that are not for us: a palette, a redirection
+
+
+@functools.cache
+def ready(name: str) -> Ready:
+    return TARGETS[name](Path(tempfile.mkdtemp(prefix="synthsieve-fuzz-")))
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_a_spoiled_file_is_refused_in_a_sentence_or_read(name: str) -> None:
+    @settings(max_examples=SLOW.get(name, EXAMPLES), deadline=None, suppress_health_check=list(HealthCheck))
+    @given(st.integers(0, 2**32 - 1))
+    def tried(seed: int) -> None:
+        target, random = ready(name), Random(seed)
+        data = spoiled(target.seeds[random.randrange(len(target.seeds))], random)
+        error = refused_or_read(lambda: target.feed(data))
+        if isinstance(error, SynthsieveError):
+            assert "\n" not in str(error).strip()
+            assert len(str(error)) < 2000
+
+    tried()
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_the_good_files_that_are_spoiled_here_are_good(name: str) -> None:
+    for place, data in enumerate(ready(name).seeds):
+        error = refused_or_read(lambda data=data: ready(name).feed(data))
+        assert (error is not None) == ((name, place) in REFUSED), error
