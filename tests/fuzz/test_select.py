@@ -42,7 +42,9 @@ def matrices(draw: st.DrawFn, rows: int) -> Any:
     if way == 4:
         return np.tile(draw(hnp.arrays(np.float64, columns, elements=st.floats(-5, 5))), (rows, 1))
     if way == 5:
-        return torch.full((rows, columns), 0.5, dtype=draw(st.sampled_from([torch.float16, torch.bfloat16, torch.int8])))
+        return torch.full(
+            (rows, columns), 0.5, dtype=draw(st.sampled_from([torch.float16, torch.bfloat16, torch.int8]))
+        )
     elements = st.floats(-50, 50) | st.sampled_from(EXTREMES) if way == 6 else st.floats(-50, 50, width=32)
     return draw(hnp.arrays(np.float64 if way == 6 else np.float32, (rows, columns), elements=elements))
 
@@ -80,7 +82,9 @@ def questions(draw: st.DrawFn) -> dict[str, Any]:
     if draw(st.integers(0, 3)) == 0:
         asked["classes"] = draw(labels(draw(st.integers(0, 4))))
     options = {
-        "budget": st.sampled_from([0.1, 0.5, 1.0, 0, 1, 3, 10**30, -1, 1.5, np.nan, np.inf, None, "x", True, np.int8(2)]),
+        "budget": st.sampled_from(
+            [0.1, 0.5, 1.0, 0, 1, 3, 10**30, -1, 1.5, np.nan, np.inf, None, "x", True, np.int8(2)]
+        ),
         "epsilon": st.sampled_from([None, 0.1, 1e300, 0, -1, np.nan, "x", 10**400]),
         "entropy_ceiling": st.sampled_from([None, 0.3, 1e-6, 0, -1, np.nan, np.inf, "auto", "x", [1], 10**400]),
         "keep_fraction": st.sampled_from([None, 0.5, 1, 0, 2, -1, np.nan, "x", [0.5]]),
