@@ -8,7 +8,6 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from synthsieve.errors import SelectionError
-from synthsieve.files import write_json, written_atomically
+from synthsieve.files import write_json, written_together
 from synthsieve.selection import door
 from synthsieve.sieve import Selection
 
@@ -90,11 +89,9 @@ def write_selection(directory: Path, table: Table, selection: Selection) -> list
 def _written(directory: Path, table: Table, selection: Selection) -> list[Path]:
     created = not directory.exists()
     selected = directory / f"selected{'.npz' if table.arrays else '.parquet'}"
+    paths = directory / "selection.parquet", selected, directory / "summary.json"  # the last says that all are there
     try:
-        with ExitStack() as stack:
-            whole = stack.enter_context(written_atomically(directory / "selection.parquet"))
-            rows = stack.enter_context(written_atomically(selected))
-            summary = stack.enter_context(written_atomically(directory / "summary.json"))
+        with written_together(*paths) as (whole, rows, summary):
             selection.to_parquet(whole)
             if table.arrays:
                 _write_selected_npz(rows, table, selection)
@@ -105,7 +102,7 @@ def _written(directory: Path, table: Table, selection: Selection) -> list[Path]:
         if created and directory.exists() and not any(directory.iterdir()):
             directory.rmdir()
         raise
-    return [directory / "selection.parquet", selected, directory / "summary.json"]
+    return list(paths)
 
 
 def foretell(table: Table, budget: float | int, method: str, refine: bool) -> dict[str, Any]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 
 def fit(
+    context: typer.Context,
     source: options.Source,
     out: options.Out,
     labels: Annotated[
@@ -48,6 +49,7 @@ def fit(
     from synthsieve.learning import loop
     from synthsieve.learning.run_folder import Origin, RunFolder
     from synthsieve.learning.tensorboard import event_writer, require_tensorboard
+    from synthsieve.lock import locked
     from synthsieve.progress import for_stream
 
     asked: dict[str, Any] = {}
@@ -64,6 +66,7 @@ def fit(
     dataset = origin.load(for_stream("data", quiet=quiet))
     settings = load_settings(config or default_preset(source, dataset), set_ or (), asked)
     settings = _with_additions(settings) if augment else settings.first_phase()
+    context.with_resource(locked(out))
     if resume and RunFolder.exists(out):
         run = RunFolder.open(out)
         run.check_asked(settings, dataset)
