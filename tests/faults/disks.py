@@ -1,0 +1,50 @@
+"""Small disks of memory that fill up or become read-only; only root may mount them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Disk:
+    """A mounted disk."""
+
+    path: Path
+
+    def resize(self, size: str) -> None:
+        _mount("-o", f"remount,size={size}", self.path)
+
+    def make_read_only(self) -> None:
+        _mount("-o", "remount,ro", self.path)
+
+
+@contextmanager
+def small_disk(size: str) -> Iterator[Disk]:
+    """A disk of that size (`100k`, `20m`)."""
+    with tempfile.TemporaryDirectory(prefix="synthsieve-disk-") as folder:
+        _mount("-t", "tmpfs", "-o", f"size={size}", "tmpfs", folder)
+        try:
+            yield Disk(Path(folder))
+        finally:
+            subprocess.run(["umount", folder], check=True)
+
+
+def why_not() -> str | None:
+    """Why no disk can be mounted here; None where one can."""
+    if os.geteuid() != 0:
+        return "only root may mount a small disk"
+    try:
+        with small_disk("100k"):
+            return None
+    except (OSError, subprocess.CalledProcessError) as error:
+        return f"no disk can be mounted here ({error})"
+
+
+def _mount(*words: object) -> None:
+    subprocess.run(["mount", *map(str, words)], check=True, capture_output=True)
