@@ -4,7 +4,8 @@ Every message says what was expected, what came and what to try, in one sentence
 sentence and exits with 2.
 """
 
-NO_MEMORY = ("can't allocate memory", "not enough memory", "out of memory")  # what torch's RuntimeErrors say
+# What torch's RuntimeErrors say.
+NO_MEMORY = ("can't allocate memory", "Cannot allocate memory", "not enough memory", "out of memory", "bad_alloc")
 
 
 def in_one_sentence(error: BaseException) -> str | None:

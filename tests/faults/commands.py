@@ -105,6 +105,13 @@ RUN = Command("run", _run)
 SELECT = Command("select", _select)
 EXPORT = Command("export", lambda out: ["export", out, "--threads", 1, "--quiet"], augmented_run)
 ALL = (FIT, AUGMENT, RUN, SELECT, EXPORT)
+LOST = {  # at most, when one of them ends before its end
+    FIT: "steps since the last checkpoint, done again",
+    AUGMENT: "steps since the last checkpoint, done again",
+    RUN: "steps since the last checkpoint of the arm at work, done again",
+    SELECT: "the selection at work, done again",
+    EXPORT: "the export at work, done again",
+}
 
 
 def warm_up() -> None:

@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+ENOUGH = "20m"
+
 
 @dataclass(frozen=True)
 class Disk:
@@ -17,18 +19,24 @@ class Disk:
 
     path: Path
 
-    def resize(self, size: str) -> None:
-        _mount("-o", f"remount,size={size}", self.path)
+    def leave(self, room: int) -> None:
+        """Leave room for so many kB more."""
+        at = os.statvfs(self.path)
+        _mount("-o", f"remount,size={(at.f_blocks - at.f_bfree) * at.f_frsize + 1024 * room}", self.path)
+
+    def grow(self) -> None:
+        """Make room enough again."""
+        _mount("-o", f"remount,size={ENOUGH}", self.path)
 
     def make_read_only(self) -> None:
         _mount("-o", "remount,ro", self.path)
 
 
 @contextmanager
-def small_disk(size: str) -> Iterator[Disk]:
-    """A disk of that size (`100k`, `20m`)."""
+def small_disk() -> Iterator[Disk]:
+    """A disk with room enough, for now."""
     with tempfile.TemporaryDirectory(prefix="synthsieve-disk-") as folder:
-        _mount("-t", "tmpfs", "-o", f"size={size}", "tmpfs", folder)
+        _mount("-t", "tmpfs", "-o", f"size={ENOUGH}", "tmpfs", folder)
         try:
             yield Disk(Path(folder))
         finally:
@@ -40,7 +48,7 @@ def why_not() -> str | None:
     if os.geteuid() != 0:
         return "only root may mount a small disk"
     try:
-        with small_disk("100k"):
+        with small_disk():
             return None
     except (OSError, subprocess.CalledProcessError) as error:
         return f"no disk can be mounted here ({error})"

@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from tests.faults.commands import ALL, AUGMENT, EXPORT, FIT, RUN, SELECT
+from tests.faults.commands import ALL, AUGMENT, EXPORT, FIT, LOST, RUN, SELECT
 from tests.faults.forked import ended, ended_by
 from tests.faults.whole import all_whole, contents, nothing_unfinished, same
 
@@ -26,7 +26,7 @@ def test_ctrl_c_says_how_to_go_on(command, place, tally):
         done = ended_by(command.words(out), signal.SIGINT, after=chance.uniform(0.05, seconds))
         if done.code == 0:
             continue
-        tally.tried(fault, lost="steps since the last checkpoint, done again")
+        tally.tried(fault, lost=LOST[command])
         assert done.code == 130, done
         assert done.said.startswith("synthsieve: interrupted; what was written is whole")
         assert done.said.count("\n") == 1

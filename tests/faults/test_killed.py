@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from tests.faults.commands import ALL, AUGMENT, EXPORT, FIT, RUN, SELECT
+from tests.faults.commands import ALL, AUGMENT, EXPORT, FIT, LOST, RUN, SELECT
 from tests.faults.forked import ended, ended_by
 from tests.faults.points import When, kill_at
 from tests.faults.whole import all_whole, contents, nothing_unfinished, same, step_of
@@ -14,13 +14,6 @@ pytestmark = pytest.mark.faults
 
 KILLS = {FIT: 20, AUGMENT: 20, RUN: 12, SELECT: 12, EXPORT: 12}
 KILLS_OF_ONE = 4  # at most, before a command is left to come to its end
-LOST = {
-    FIT: "steps since the last checkpoint, done again",
-    AUGMENT: "steps since the last checkpoint, done again",
-    RUN: "steps since the last checkpoint of the arm at work, done again",
-    SELECT: "the selection at work, done again",
-    EXPORT: "the export at work, done again",
-}
 
 
 def goes_on(command, out):
