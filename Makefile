@@ -8,7 +8,7 @@ WORKERS ?= $(shell nproc 2>/dev/null || echo 2)
 ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 SCREEN := $(VENV)/.browser
 
-.PHONY: demo gallery test test-browser check lint slow soak fuzz audit bench bench-selection clean
+.PHONY: demo gallery test test-browser test-faults check lint slow soak fuzz audit bench bench-selection clean
 
 $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -33,6 +33,9 @@ $(SCREEN): $(STAMP)
 test-browser: $(SCREEN)
 	@.ci/chromium
 	$(ONE_THREAD) $(BIN)/python -m pytest -q -n $(WORKERS) -m browser tests/browser
+
+test-faults: $(STAMP)
+	$(ONE_THREAD) $(BIN)/python -m pytest -q -m faults tests/faults
 
 lint: $(STAMP)
 	$(BIN)/ruff check src tests benchmarks examples

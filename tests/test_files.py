@@ -7,7 +7,13 @@ import sys
 
 import pytest
 
-from synthsieve.files import folder_written_atomically, remove_stale_partials, write_json, written_atomically
+from synthsieve.files import (
+    folder_written_atomically,
+    remove_stale_partials,
+    write_json,
+    written_atomically,
+    written_together,
+)
 
 
 def test_a_failure_keeps_the_old_file_and_leaves_nothing_behind(tmp_path):
@@ -95,3 +101,20 @@ def test_what_a_killed_writer_left_is_swept_and_what_it_moved_aside_comes_back(t
     assert set(os.listdir(tmp_path)) == left
     remove_stale_partials(tmp_path)
     assert set(os.listdir(tmp_path)) == {f".out.1.{mine}.partial", "out"}
+
+
+def test_files_that_belong_together_get_their_names_together(tmp_path):
+    paths = [tmp_path / name for name in ("a", "b", "c")]
+
+    def fail_at_the_last():
+        with written_together(*paths) as partials:
+            for partial in partials[:2]:
+                partial.write_text("whole")
+
+    with pytest.raises(FileNotFoundError):
+        fail_at_the_last()
+    assert not list(tmp_path.iterdir())
+    with written_together(*paths) as partials:
+        for partial in partials:
+            partial.write_text("whole")
+    assert sorted(os.listdir(tmp_path)) == ["a", "b", "c"]

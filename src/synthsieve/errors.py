@@ -4,6 +4,25 @@ Every message says what was expected, what came and what to try, in one sentence
 sentence and exits with 2.
 """
 
+# What torch's RuntimeErrors say.
+NO_MEMORY = ("can't allocate memory", "Cannot allocate memory", "not enough memory", "out of memory", "bad_alloc")
+
+
+def in_one_sentence(error: BaseException) -> str | None:
+    """What the command line says of an error of ours, of the disk or of memory; None for one that nobody foresaw."""
+    if isinstance(error, SynthsieveError):
+        return str(error)
+    if isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and any(w in str(error) for w in NO_MEMORY)):
+        return (
+            "out of memory; what was written is whole: close other programs and go on (fit: --resume; others: the same "
+            "command), or begin anew with a lower learning.batch_unlabeled, learning.batch_labeled or "
+            "augmentation.pool_size (run: fewer --workers; select: a --memory-limit)"
+        )
+    if isinstance(error, OSError):
+        where = f"{error.filename}: " if error.filename else ""
+        return f"{where}{error.strerror or error}: check the path, its rights and the disk"
+    return None
+
 
 class SynthsieveError(Exception):
     """Base of every error a user can cause or cure."""

@@ -22,19 +22,42 @@ def written_atomically(path: Path) -> Iterator[Path]:
 
     The data reach the disk before the rename does, so a power cut cannot leave an empty file under the final name.
     """
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
+    with written_together(path) as (partial,):
         yield partial
-        descriptor = os.open(partial, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-        os.replace(partial, path)
+
+
+@contextmanager
+def written_together(*paths: Path) -> Iterator[tuple[Path, ...]]:
+    """Like `written_atomically`, for files that belong together: none takes its name before all are on the disk.
+
+    The renames follow each other in the order given. A kill between two of them leaves the partial file of the last
+    path behind, so that it can be told from files that are whole: see `was_cut_short`.
+    """
+    pairs = [(path.with_name(f".{path.name}.{os.getpid()}.partial"), path) for path in map(Path, paths)]
+    for _, path in pairs:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        yield tuple(partial for partial, _ in pairs)
+        for partial, _ in pairs:
+            _reach_disk(partial)
+        for partial, path in pairs:
+            os.replace(partial, path)
     finally:
-        partial.unlink(missing_ok=True)
+        for partial, _ in pairs:
+            partial.unlink(missing_ok=True)
+
+
+def _reach_disk(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def was_cut_short(path: Path) -> bool:
+    """Whether a process that no longer runs was killed before `path` had its name."""
+    return bool(_left_behind(path.parent, f".{path.name}.", "partial"))
 
 
 @contextmanager

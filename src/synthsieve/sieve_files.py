@@ -6,7 +6,6 @@ import math
 import struct
 import zipfile
 from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ import numpy as np
 
 from synthsieve.archive import check_expansion, checked_text, read_header
 from synthsieve.errors import SelectionError
-from synthsieve.files import write_json, written_atomically
+from synthsieve.files import write_json, written_together
 from synthsieve.selection import door
 from synthsieve.shards import ANSWERS, ENDINGS, Shards, batches, label_name, open_shards, read_labels, read_matrix
 from synthsieve.sieve import Selection
@@ -91,11 +90,9 @@ def write_selection(directory: Path, table: Table, selection: Selection) -> list
 def _written(directory: Path, table: Table, selection: Selection) -> list[Path]:
     created = not directory.exists()
     selected = directory / f"selected{'.npz' if table.arrays else '.parquet'}"
+    paths = directory / "selection.parquet", selected, directory / "summary.json"  # the last says that all are there
     try:
-        with ExitStack() as stack:
-            whole = stack.enter_context(written_atomically(directory / "selection.parquet"))
-            rows = stack.enter_context(written_atomically(selected))
-            summary = stack.enter_context(written_atomically(directory / "summary.json"))
+        with written_together(*paths) as (whole, rows, summary):
             selection.to_parquet(whole)
             if table.arrays:
                 _write_selected_npz(rows, table, selection)
@@ -107,7 +104,7 @@ def _written(directory: Path, table: Table, selection: Selection) -> list[Path]:
         if created and directory.exists() and not any(directory.iterdir()):
             directory.rmdir()
         raise
-    return [directory / "selection.parquet", selected, directory / "summary.json"]
+    return list(paths)
 
 
 def foretell(table: Table, budget: float | int, method: str, refine: bool) -> dict[str, Any]:

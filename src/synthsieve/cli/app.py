@@ -17,7 +17,7 @@ from synthsieve.cli.run import run
 from synthsieve.cli.sample import sample
 from synthsieve.cli.select import select
 from synthsieve.cli.serve import serve
-from synthsieve.errors import SynthsieveError
+from synthsieve.errors import in_one_sentence
 
 app = typer.Typer(
     name="synthsieve",
@@ -50,20 +50,15 @@ for verb in (run, fit, sample, export, report, evaluate, select, reproduce, serv
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line; a `SynthsieveError` is printed as one sentence, exit code 2 (the trace with --debug)."""
+    """Run the command line; what a user can cure is printed as one sentence, exit code 2 (the trace with --debug)."""
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
         app(arguments)
-    except SynthsieveError as error:
-        if "--debug" in arguments:
+    except Exception as error:
+        said = in_one_sentence(error)
+        if said is None or "--debug" in arguments:
             raise
-        typer.echo(f"synthsieve: {error}", err=True)
-        raise SystemExit(2) from None
-    except OSError as error:
-        if "--debug" in arguments:
-            raise
-        where = f"{error.filename}: " if error.filename else ""
-        typer.echo(f"synthsieve: {where}{error.strerror or error}: check the path, its rights and the disk", err=True)
+        typer.echo(f"synthsieve: {said}", err=True)
         raise SystemExit(2) from None
     except SystemExit as end:
         if end.code == INTERRUPTED:  # typer has caught the interrupt and says nothing of it

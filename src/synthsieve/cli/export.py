@@ -13,6 +13,7 @@ from synthsieve.export.formats import Format
 
 
 def export(
+    context: typer.Context,
     out: Annotated[Path, typer.Argument(help="The folder that `synthsieve run` or `fit` wrote.", metavar="OUT")],
     to: Annotated[Path | None, typer.Option("--to", help="Folder to write; OUT/export if not given.")] = None,
     format: Annotated[
@@ -48,6 +49,7 @@ def export(
     bad in the gallery are rejected.
     """
     from synthsieve.export.formats import Which
+    from synthsieve.lock import locked_beside
     from synthsieve.progress import for_stream
     from synthsieve.review.fate import changed_settings
     from synthsieve.review.run import open_run
@@ -55,6 +57,7 @@ def export(
 
     options.use_threads(threads)
     run = open_run(out, seed=seed)
+    context.with_resource(locked_beside(to or out / "export"))
     view = run.pool(arm, progress=for_stream("look", quiet=quiet))
     settings = changed_settings(
         view.settings,

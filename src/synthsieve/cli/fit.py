@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 
 def fit(
+    context: typer.Context,
     source: options.Source,
     out: options.Out,
     labels: Annotated[
@@ -48,6 +49,7 @@ def fit(
     from synthsieve.learning import loop
     from synthsieve.learning.run_folder import Origin, RunFolder
     from synthsieve.learning.tensorboard import event_writer, require_tensorboard
+    from synthsieve.lock import locked
     from synthsieve.progress import for_stream
     from synthsieve.together import is_restart, joined
 
@@ -66,6 +68,8 @@ def fit(
     settings = load_settings(config or default_preset(source, dataset), set_ or (), asked)
     settings = _with_additions(settings) if augment else settings.first_phase()
     with joined() as together:
+        if together.first:
+            context.with_resource(locked(out))
         quiet, as_json = quiet or not together.first, as_json and together.first
         if (resume or is_restart()) and RunFolder.exists(out):
             run = RunFolder.open(out)

@@ -23,6 +23,7 @@ TABLE_PRESETS = {TableOf.SVHN: "svhn-table"}  # where the table needs another fi
 
 
 def reproduce(
+    context: typer.Context,
     out: options.Out,
     dataset: Annotated[TableOf, typer.Option(help="Which data.")] = TableOf.DIGITS,
     preset: Annotated[str | None, typer.Option(help="A preset's name or a TOML file; the data's own if none.")] = None,
@@ -45,11 +46,13 @@ def reproduce(
     from synthsieve.experiments.outcome import carry_out
     from synthsieve.experiments.table import Experiment
     from synthsieve.learning.run_folder import Origin
+    from synthsieve.lock import locked
     from synthsieve.progress import for_stream
 
     settings = load_settings(preset or TABLE_PRESETS.get(dataset) or default_preset(dataset), set_ or ())
     if not settings.augmentation.steps:
         settings = settings.with_second_phase()
+    context.with_resource(locked(out))
     origin = Origin.of(str(dataset), data_dir=data_dir)
     arms = cells(settings.proof.pool_sizes, baselines=settings.proof.baselines)
     experiment = Experiment(out, origin, settings, tuple(range(seeds)), tuple(arms))

@@ -11,6 +11,7 @@ from synthsieve.cli.options import finish, say
 
 
 def run(
+    context: typer.Context,
     source: options.Source,
     out: options.Out,
     labels: Annotated[
@@ -43,6 +44,7 @@ def run(
     from synthsieve.experiments.rendering import NOTHING_TO_CHOOSE_ON, others_in
     from synthsieve.experiments.table import Experiment
     from synthsieve.learning.run_folder import Origin
+    from synthsieve.lock import locked
     from synthsieve.progress import for_stream
     from synthsieve.report.page import write_report
     from synthsieve.review.run import open_run
@@ -51,6 +53,7 @@ def run(
     if seed is not None:
         asked["seed"] = seed
     load_settings(config or default_preset(source), set_ or (), asked)  # errors in them come before data are read
+    context.with_resource(locked(out))
     origin = Origin.of(source, label=label, text=text, schema=schema, features=features, data_dir=data_dir)
     dataset = origin.load(for_stream("data", quiet=quiet))
     settings = load_settings(config or default_preset(source, dataset), set_ or (), asked)

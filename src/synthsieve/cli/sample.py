@@ -12,6 +12,7 @@ from synthsieve.cli.options import finish
 
 
 def sample(
+    context: typer.Context,
     out: options.Run,
     per_class: Annotated[int, typer.Option(min=1, help="Samples of each class.")] = 10,
     to: Annotated[
@@ -38,6 +39,7 @@ def sample(
     from synthsieve.export.samples import write_items
     from synthsieve.learning.run_folder import RunFolder
     from synthsieve.learning.shown import shown_items
+    from synthsieve.lock import locked_beside
     from synthsieve.progress import for_stream
     from synthsieve.sampling.langevin import LangevinSettings
 
@@ -67,6 +69,8 @@ def sample(
         told = {"samples": str(folder), "count": count, "classes": list(run.split.classes), "shards": len(paths)}
         finish(told, [f"{count} samples, {per_class} of each class, in {len(paths)} shards: {folder}"], as_json=as_json)
         return
+    path = to or out / "samples.npz"
+    context.with_resource(locked_beside(path))
     drawn = draw_samples(
         run.model(),
         run.encoding,
@@ -76,7 +80,6 @@ def sample(
         seed=run.settings.seed if seed is None else seed,
         progress=for_stream("sample", quiet=quiet),
     )
-    path = to or out / "samples.npz"
     drawn.write(path, run.split.classes)
     report = {"samples": str(path), "count": len(drawn.y), "classes": list(run.split.classes)}
     lines = [f"{len(drawn.y)} samples, {per_class} of each of {len(run.split.classes)} classes: {path}"]

@@ -12,6 +12,7 @@ import typer
 
 from synthsieve.cli import options
 from synthsieve.errors import SelectionError
+from synthsieve.files import was_cut_short
 
 if TYPE_CHECKING:
     from synthsieve.distributed.job import Sieving
@@ -22,6 +23,7 @@ WRITTEN = ("selection.parquet", "selected.npz", "selected.parquet", "summary.jso
 
 
 def select(
+    context: typer.Context,
     data: Path = typer.Argument(
         help=".npz, Parquet or a folder of Parquet with labels and logits, probabilities, gradients or features."
     ),
@@ -52,12 +54,15 @@ def select(
 ) -> None:
     """Filter rows by entropy, then keep a weighted coreset of each class, with a bound on the gradient error."""
     from synthsieve.entropy import PrecisionWarning
+    from synthsieve.lock import locked
     from synthsieve.progress import for_stream
     from synthsieve.sieve import select as sieve
     from synthsieve.sieve_files import read_table, write_selection
 
     how_much = _budget(budget)
     _check_out(out, data, force=force)
+    if not dry_run:
+        context.with_resource(locked(out))
     if cluster is not None:
         refused = {"--dry-run": dry_run, "--curvature": curvature != "none", "--jobs": jobs is not None}
         for name in (option for option, given in refused.items() if given):
@@ -170,6 +175,10 @@ def _check_out(out: Path, data: Path, *, force: bool) -> None:
         raise SelectionError(f"expected a directory as --out, got {out} ({error.strerror}): choose another") from None
     if any((out / name).resolve() == data.resolve() for name in there) or out.resolve() == data.resolve():
         raise SelectionError(f"expected --out to leave {data.name} alone, got its own directory: choose another")
+    if "summary.json" not in there and was_cut_short(out / "summary.json"):
+        for name in there:  # what a command that was killed had in place before its summary
+            (out / name).unlink()
+        there = []
     if there and not force:
         raise SelectionError(
             f"expected a directory without a selection, got {out} with {there[0]}: choose another, or pass --force"

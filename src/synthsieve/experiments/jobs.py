@@ -21,7 +21,7 @@ import numpy as np
 from synthsieve.archive import read_arrays
 from synthsieve.config import Settings
 from synthsieve.data.dataset import Dataset
-from synthsieve.errors import CheckpointError, SynthsieveError
+from synthsieve.errors import CheckpointError, SynthsieveError, in_one_sentence
 from synthsieve.evaluation.accuracy import part_of, probabilities
 from synthsieve.files import remove_stale_partials, written_atomically
 from synthsieve.learning.run_folder import Origin, RunFolder
@@ -215,11 +215,11 @@ def _work(line: Connection, origin: Origin) -> None:
         try:
             job.carry_out(origin, load(), tell=line.send)
             line.send("")
-        except SynthsieveError as error:
-            line.send(str(error))
-        except OSError as error:
-            where = f"{error.filename}: " if error.filename else ""
-            line.send(f"{where}{error.strerror or error}: check the path, its rights and the disk")
+        except Exception as error:
+            said = in_one_sentence(error)
+            if said is None:
+                raise
+            line.send(said)
 
 
 def _end_with_parent() -> None:

@@ -123,7 +123,12 @@ def _write(path: Path, tensors: dict[str, Tensor], learner: Learner, notes: dict
         "notes": notes,
     }
     with written_atomically(path) as partial:
-        save_file(tensors, partial, metadata={"synthsieve": json.dumps(header, allow_nan=False)})
+        try:
+            save_file(tensors, partial, metadata={"synthsieve": json.dumps(header, allow_nan=False)})
+        except SafetensorError as error:  # that is how it tells of the disk
+            raise CheckpointError(
+                f"{path} cannot be written ({error}): make room, check its rights, and go on from the last checkpoint"
+            ) from None
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:

@@ -21,7 +21,7 @@ from synthsieve.data.encoding import Encoding
 from synthsieve.errors import CheckpointError
 from synthsieve.evaluation.memorisation import nearest_distances
 from synthsieve.evaluation.quality import latents
-from synthsieve.files import json_of, written_atomically
+from synthsieve.files import json_of, remove_stale_partials, written_atomically
 from synthsieve.model.classifier import GenerativeClassifier
 from synthsieve.pool import SyntheticPool
 from synthsieve.progress import Progress, Silent
@@ -80,6 +80,7 @@ class Scores:
     def write(self, path: Path, pool: SyntheticPool) -> None:
         """One .npz, atomically."""
         header = json.dumps({"format": FORMAT, "pool": pool_hash(pool)})
+        remove_stale_partials(path.parent, of=path.name)
         with written_atomically(path) as partial, partial.open("wb") as file:
             np.savez(file, header=np.asarray(header), **{f.name: getattr(self, f.name) for f in fields(self)})
 
