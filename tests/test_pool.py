@@ -23,11 +23,16 @@ def pool(**changes):
     return SyntheticPool(**{**columns, **changes})
 
 
-def test_it_knows_who_is_selected_and_who_survived():
+def test_it_knows_who_is_selected_who_survived_and_why():
     mine = pool()
     assert mine.selected.tolist() == [0, 3]
     assert mine.survivors.tolist() == [0, 1, 3]
     assert mine.loss_weights.tolist() == [4 / 3, 2 / 3]
+    assert [mine.reason_in_words(row) for row in range(3)] == [
+        "selected",
+        "not selected: another stands for it",
+        "entropy not below the ceiling",
+    ]
 
 
 def test_it_comes_back_from_disk_without_pickle(tmp_path):

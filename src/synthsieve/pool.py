@@ -80,6 +80,13 @@ class SyntheticPool:
         weights = self.weight[self.selected]
         return weights / weights.mean()
 
+    def reason_in_words(self, row: int) -> str:
+        """Why a row is where it is."""
+        if self.weight[row] > 0:
+            return "selected"
+        reason = Reason(int(self.reason[row]))
+        return "not selected: another stands for it" if reason is Reason.KEPT else reason.in_words()
+
     def write(self, path: Path) -> None:
         """One .npz, atomically; it holds no objects and loads without pickle."""
         header = json.dumps({"format": FORMAT, "origin": dict(self.origin)}, allow_nan=False)

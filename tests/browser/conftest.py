@@ -43,7 +43,7 @@ def new_context(browser):
 
     def make(**options):
         context = browser.new_context(**{"viewport": DESKTOP, "reduced_motion": "reduce", **options})
-        context.set_default_timeout(15_000)
+        context.set_default_timeout(60_000)
         context.on("console", lambda said: problems.append(f"console: {said.text}") if said.type == "error" else None)
         context.on("weberror", lambda error: problems.append(f"error: {error.error}"))
         context.on("requestfailed", lambda request: problems.extend(_failed(request)))

@@ -18,7 +18,7 @@ def test_two_workers_under_ray_train(tmp_path):
 
     settings = load_settings("digits-minutes", [*QUICK, "learning.steps=20"]).first_phase()
     origin = Origin("digits")
-    with connected("local", workers=3) as _:  # one more for Ray's own controller
+    with connected("local", workers=2):
         run = fit_on_cluster(tmp_path / "two", origin, settings, workers=2)
     dataset = origin.load()
     fit(RunFolder.create(tmp_path / "one", origin, settings, dataset), dataset)

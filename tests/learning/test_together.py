@@ -42,7 +42,7 @@ def test_two_processes_with_half_the_batch_are_one_with_the_whole(tmp_path):
     )
     assert alone.returncode == 0
     done = torchrun("-m", "tests.learning.together_job", tmp_path / "two")
-    _, err = done.communicate(timeout=120)
+    _, err = done.communicate(timeout=600)
     assert done.returncode == 0, err
     one, two = load_file(tmp_path / "one"), load_file(tmp_path / "two")
     assert torch.equal(one.pop("latents"), two.pop("latents"))
@@ -93,12 +93,12 @@ def test_a_killed_process_ends_the_job_with_a_sentence_and_resume_goes_on(tmp_pa
     job = torchrun(*words(tmp_path / "run", *long))
     _wait_for(tmp_path / "run" / "last.safetensors", job)
     os.kill(_child(job.pid), signal.SIGKILL)
-    _, err = job.communicate(timeout=60)
+    _, err = job.communicate(timeout=600)
     assert job.returncode != 0
     assert "stopped because another process of this training ended" in err
     assert "--resume" in err
     again = torchrun(*words(tmp_path / "run", *long), "--resume")
-    _, err = again.communicate(timeout=300)
+    _, err = again.communicate(timeout=600)
     assert again.returncode == 0, err
     assert read(tmp_path / "run" / "history.jsonl")[-1]["step"] == 400
     one = subprocess.run(
@@ -115,7 +115,7 @@ def test_an_elastic_restart_goes_on_by_itself_and_one_process_resumes_what_two_b
     job = torchrun(*words(tmp_path / "run", *long), launch=("--max-restarts", "1"))
     _wait_for(tmp_path / "run" / "last.safetensors", job)
     os.kill(_child(job.pid), signal.SIGKILL)
-    _, err = job.communicate(timeout=300)
+    _, err = job.communicate(timeout=600)
     assert job.returncode == 0, err
     assert read(tmp_path / "run" / "history.jsonl")[-1]["step"] == 300
 
