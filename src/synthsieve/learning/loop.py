@@ -67,8 +67,8 @@ def fit(
     """Train to the last step, from the last checkpoint when there is one; a resumed run equals an unbroken one.
 
     `judge` names the classes of synthetic x for the figures of each choice; learning never sees its answers. `on_row`
-    is called with each new row of the history, `tell_drift` with a sentence on each figure that runs away. `stop` is asked after each step whether to end there, and why; what was
-    learned until then is evaluated and kept.
+    is called with each new row of the history, `tell_drift` with a sentence on each figure that runs away. `stop` is
+    asked after each step whether to end there, and why; what was learned until then is evaluated and kept.
     """
     progress = progress or Silent()
     if run.last.is_file():
