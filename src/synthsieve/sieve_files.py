@@ -151,7 +151,7 @@ def _read_npz(path: Path, label: str | None) -> Table:
     for key, answer in answers.items():
         if answer.ndim != 2:
             raise SelectionError(
-                f"expected {key} of shape (n, d) in {path.name}, got shape {answer.shape}: reshape to one row an example"
+                f"expected {key} of shape (n, d) in {path.name}, got shape {answer.shape}: one row an example"
             )
     features = next((arrays[key] for key in _FEATURES if key in arrays), None)
     if not answers and features is None:

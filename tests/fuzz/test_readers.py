@@ -1,4 +1,4 @@
-"""A spoiled file is refused in a sentence of ours, or read: no other error, no hang, no memory taken on a mere claim."""
+"""A spoiled file is refused in a sentence of ours, or read: no other error, no hang, no memory for a mere claim."""
 
 from __future__ import annotations
 

@@ -169,3 +169,36 @@ def test_websockets_are_closed(room):
     client = TestClient(Guard(None, TOKEN, PORT), base_url=ORIGIN)
     with pytest.raises(WebSocketDisconnect), client.websocket_connect("/"):
         pass
+
+
+def test_two_hosts_or_one_in_disguise_are_refused(client):
+    for host in (
+        f"user@127.0.0.1:{PORT}",
+        f"127.0.0.1:{PORT}.evil.example",
+        f"[::1]:{PORT}",
+        f"0.0.0.0:{PORT}",
+        f"127.1:{PORT}",
+    ):
+        assert client.get("/api/about", headers={"Host": host}).status_code == 403, host
+    twice = [("Host", f"127.0.0.1:{PORT}"), ("Host", "evil.example")]
+    assert client.get("/api/about", headers=twice).status_code == 403
+
+
+def test_a_form_of_another_site_changes_nothing(client, out):
+    """What a page elsewhere can send without asking first: forms and text, never JSON with an Origin of ours."""
+    for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", ""):
+        answer = client.post("/api/mark", content='{"rows": [0], "bad": true}', headers={"Content-Type": kind})
+        assert answer.status_code == 400
+        assert "application/json" in answer.json()["error"]
+    foreign = {"Origin": "http://evil.example", "Content-Type": "application/json"}
+    assert client.post("/api/mark", content='{"rows": [0], "bad": true}', headers=foreign).status_code == 403
+    del client.headers["Origin"]
+    assert client.post("/api/mark", json={"rows": [0], "bad": True}).status_code == 403
+    assert not (out / "marked-bad.json").exists()
+
+
+@pytest.mark.parametrize("body", [b"", b"[" * 100_000, b"{" * 100_000, b"\xff", b"null", b"[]", b'"x"', b"1e999"])
+def test_an_odd_body_is_a_sentence(client, body):
+    answer = client.post("/api/mark", content=body, headers={"Content-Type": "application/json"})
+    assert answer.status_code == 400
+    assert "\n" not in answer.json()["error"]

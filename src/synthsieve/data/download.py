@@ -147,7 +147,8 @@ def fetch(file: RemoteFile, folder: Path, *, base_url: str, progress: Progress) 
     except (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError) as error:
         reason = getattr(error, "reason", None) or error or type(error).__name__
         raise DownloadError(
-            f"{file.name} could not be fetched from {url} ({_said(reason)}): check the network, or {_otherwise(file, folder)}"
+            f"{file.name} could not be fetched from {url} ({_said(reason)}): check the network, or "
+            f"{_otherwise(file, folder)}"
         ) from None
     except OSError as error:
         raise DownloadError(f"{file.name} could not be written to {folder} ({error}): choose another folder") from None

@@ -139,7 +139,7 @@ def _numbers(content: bytes, matrix: Matrix, order: str) -> np.ndarray:
     kind, length, at, _ = _tag(content, matrix.start, order)
     if kind not in STORED:
         raise ValueError(f"numbers are stored as kind {kind}")
-    stored = np.dtype(STORED[kind]).newbyteorder(order)  # type: ignore[call-overload]
+    stored = np.dtype(f"{order}{STORED[kind]}")
     if math.prod(matrix.shape) * stored.itemsize != length or length > len(content) - at:
         raise ValueError(f"array {matrix.name[:50]!r} claims shape {matrix.shape} but holds another number of bytes")
     values = np.frombuffer(content, stored, math.prod(matrix.shape), at) if length else np.empty(0, stored)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,6 +17,7 @@ from synthsieve.export.hub import card_features, for_hub, size_of, task_of
 from synthsieve.files import write_text
 
 ONE = {Form.IMAGES: "image", Form.SOUNDS: "sound", Form.SENTENCES: "sentence", Form.ROWS: "row", Form.ARRAYS: "array"}
+LINKS, MARKS = re.compile(r"[\[\]]"), re.compile(r"[\\|`\[\]]")
 MOST_CLASSES = 40  # told one by one in the card; the manifest has them all
 
 
@@ -53,7 +55,7 @@ def write_card(path: Path, manifest: Mapping[str, Any], words: Mapping[str, Any]
     from jinja2 import Environment, StrictUndefined
 
     environment = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False)
-    environment.filters |= {"cell": _cell, "count": lambda number: f"{number:,}"}
+    environment.filters |= {"cell": _cell, "plain": _plain, "code": _code, "count": lambda number: f"{number:,}"}
     template = environment.from_string(Path(__file__).with_name("card.md").read_text(encoding="utf-8"))
     body = template.render(
         **manifest,
@@ -102,6 +104,16 @@ def _info(folder: Path, pattern: str, described: Described, *, as_index: bool) -
     }
 
 
+def _plain(text: Any) -> str:
+    """Text of one line in which nothing is read as HTML or as a link."""
+    return LINKS.sub(r"\\\g<0>", html.escape(" ".join(str(text).split()), quote=False))
+
+
 def _cell(text: Any) -> str:
-    """Text for a cell of a Markdown table, whatever it holds."""
-    return html.escape(" ".join(str(text).split()), quote=False).replace("|", "\\|").replace("`", "\\`")
+    """Text for a cell of a Markdown table, whatever it holds: no link, no code, no other cell."""
+    return MARKS.sub(r"\\\g<0>", html.escape(" ".join(str(text).split()), quote=False))
+
+
+def _code(text: Any) -> str:
+    """Text of one line within backticks or a block of code, which it cannot leave."""
+    return " ".join(str(text).split()).replace("`", "'")

@@ -1,0 +1,164 @@
+"""Labels, columns, cells and names made of markup: text wherever they are shown, themselves wherever they are kept.
+
+The report has tests of its own (tests/report/test_page.py); here are charts, notebooks, cards, tables and the gallery.
+"""
+
+from __future__ import annotations
+
+import csv as plain_csv
+import json
+import re
+from html.parser import HTMLParser
+from xml.etree import ElementTree
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from starlette.testclient import TestClient
+
+from synthsieve import open_run
+from synthsieve.charts import svg
+from synthsieve.charts.html_table import html_table
+from synthsieve.data.sources import Request
+from synthsieve.data.table import load_csv
+from synthsieve.export.csv_file import write_csv
+from synthsieve.export.names import folder_names
+from synthsieve.gallery.room import Room
+from synthsieve.gallery.server import guarded_app
+from synthsieve.report.figures import charts_of
+from synthsieve.review.marks import Marks
+from synthsieve.review.taken_home import export_view
+from tests.export import made_up
+from tests.finished import CRAIG
+from tests.gallery.conftest import ORIGIN, PORT, TOKEN
+from tests.report.conftest import EVIL, hostile  # noqa: F401 - a fixture
+
+TEXTS = (
+    "<script>alert(1)</script>",
+    "</script><script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "' onmouseover='alert(1)",
+    "javascript:alert(1)",
+    "[click](javascript:alert(1))",
+    "<svg/onload=alert(1)>",
+    "]]><script>alert(1)</script>",
+    "--><script>alert(1)</script>",
+    "{{ 7 * 7 }}{% raw %}",
+    "`code` | cell",
+    "---\nlicense: mit\n---",
+    "a\n# heading\n\n```sh\nrm -rf /\n```",
+    "\u202edesrever",
+    "&lt;b&gt;",
+)
+
+
+class Seen(HTMLParser):
+    """What a browser would find in a page: tags with their attributes, and text."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data):
+        self.text += data
+
+    def harmless(self) -> bool:
+        return not any(
+            tag in ("script", "img", "iframe", "object", "b") or any(name.startswith("on") for name in attributes)
+            for tag, attributes in self.tags
+        )
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_a_table_for_notebooks_shows_it_as_text(text):
+    seen = Seen(html_table([text, "n"], [[text, "1"]], note=text))
+    assert seen.harmless()
+    assert text in seen.text
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_the_card_of_an_export_shows_it_as_text(text, tmp_path):
+    facts = {
+        **made_up.FACTS,
+        "name": text,
+        "classes": [text],
+        "run": {"origin": {"source": text}},
+        "counts": {**made_up.FACTS["counts"], "classes": {text: {"drawn": 1, "kept": 1, "selected": 1}}},
+        "proof": {"words": text, "rows": [], "notes": [text]},
+        "command": f"synthsieve export {text}",
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(made_up, "FACTS", facts)
+        made_up.exported(tmp_path / "export", "sentences")
+    card = (tmp_path / "export" / "README.md").read_text(encoding="utf-8")
+    _, head, body = card.split("---\n", 2)
+    assert "license: unknown" in head.splitlines()
+    assert head.count("license:") - text.count("license:") == 1  # the other stands within quotes
+    without_code = re.sub(r"```.*?```|`[^`\n]*`", "", body, flags=re.DOTALL)
+    assert Seen(without_code).harmless()
+    assert not re.search(r"(?<!\\)\[[^\]]*\]\(javascript:", without_code)
+    assert "\n# heading" not in body
+    assert "rm -rf /\n" not in body
+
+
+def test_the_figures_of_a_hostile_run_are_clean_drawings(hostile):  # noqa: F811
+    run = open_run(hostile)
+    view = run.pool(CRAIG.name)
+    for chart in charts_of(run, view, view.as_trained()).values():
+        for element in ElementTree.fromstring(svg.render(chart)).iter():
+            assert element.tag.rpartition("}")[2] not in ("script", "foreignObject", "image", "a", "iframe")
+            assert not any(name.startswith("on") or name.endswith("href") for name in element.attrib)
+
+
+def test_the_gallery_of_a_hostile_run_hands_out_text_and_no_pages(hostile):  # noqa: F811
+    run = open_run(hostile)
+    room = Room(run.pool(CRAIG.name).with_marks(Marks.of(hostile)), hostile)
+    client = TestClient(guarded_app(room, token=TOKEN, port=PORT), base_url=ORIGIN, headers={"Origin": ORIGIN})
+    assert client.get("/", params={"token": TOKEN}).status_code == 200
+    about = client.get("/api/about")
+    assert about.headers["content-type"] == "application/json"
+    assert EVIL in json.dumps(about.json(), ensure_ascii=False).replace('\\"', '"')
+    for path in ("/api/about", "/api/order", "/api/sample?row=0", f"/api/order?label={EVIL}", "/<script>"):
+        answer = client.get(path)
+        assert not re.search("html|xml|script", answer.headers["content-type"]), path
+        assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+def test_an_export_of_a_hostile_run_stays_in_its_folder(hostile, tmp_path):  # noqa: F811
+    run = open_run(hostile)
+    view = run.pool(CRAIG.name)
+    export_view(view, view.as_trained(), to=tmp_path / "out" / "export", table=run.table)
+    assert {path.relative_to(tmp_path).parts[:2] for path in tmp_path.rglob("*") if path.is_file()} == {
+        ("out", "export")
+    }
+    body = (tmp_path / "out" / "export" / "README.md").read_text(encoding="utf-8").split("---\n", 2)[2]
+    assert Seen(re.sub(r"```.*?```|`[^`\n]*`", "", body, flags=re.DOTALL)).harmless()
+
+
+@pytest.mark.parametrize("label", ["..", ".", "../../x", "/etc", "a/b", "C:\\x", "\0", "nul", "x" * 500, "", "‮", "~"])
+def test_a_label_cannot_name_another_folder(label):
+    (name,) = folder_names([label])
+    assert not re.search(r"[/\\\0~.]", name)
+    assert 0 < len(name.encode()) <= 255
+
+
+FORMULAS = ("=1+1", '=HYPERLINK("http://x","y")', "+1", "-1+2", "@SUM(1)", "\t=1", "\r=1", "=cmd|'/c calc'!A0")
+
+
+def test_formulas_are_kept_as_they_are_and_quoted(tmp_path):
+    """A CSV is data: what comes out must be what went in, or learning from it would learn something else.
+
+    See SECURITY.md: who opens one in a spreadsheet imports its columns as text.
+    """
+    write_csv(tmp_path / "a.csv", pa.table({"text": list(FORMULAS), "label": ["a", "b"] * 4}))
+    with (tmp_path / "a.csv").open(newline="", encoding="utf-8") as file:
+        assert [row["text"] for row in plain_csv.DictReader(file)] == list(FORMULAS)
+    raw = (tmp_path / "a.csv").read_text(encoding="utf-8")
+    assert all(line.startswith('"') for line in raw.split("\n")[:2])
+    data = load_csv(Request(str(tmp_path / "a.csv"), label="label"))
+    assert data.train.y.tolist() == (np.arange(8) % 2).tolist()
