@@ -24,6 +24,9 @@ def locked(folder: Path) -> Iterator[None]:
     A folder that was made for it and is still empty at the end is removed.
     """
     folder = Path(folder)
+    there = next(one for one in (folder, *folder.absolute().parents) if one.exists())
+    if not there.is_dir():
+        raise ConfigError(f"cannot write to {folder}: {there} is no folder: check the path, or choose another")
     made = [one for one in (folder, *folder.parents) if not one.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     try:

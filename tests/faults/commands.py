@@ -67,7 +67,7 @@ def _undisturbed(command: Command) -> Undisturbed:
 
 
 def _fit(out: Path) -> list[object]:
-    more = ["learning.steps=60", "learning.checkpoint_every=5", "learning.evaluate_every=7"]
+    more = ["learning.steps=30", "learning.checkpoint_every=5", "learning.evaluate_every=7"]
     return ["fit", "digits", "-o", out, "--resume", "--threads", 1, "--quiet", *settings(*QUICK, *more)]
 
 

@@ -77,7 +77,7 @@ def ended_by(words: Sequence[object], number: signal.Signals, *, after: float) -
 def _be_the_command(words: list[str], prepare: Sequence[Prepare], out: IO[str], said: IO[str]) -> None:
     code = 70
     try:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
         os.dup2(out.fileno(), 1)
         os.dup2(said.fileno(), 2)
         sys.stdout, sys.stderr = (open(stream, "w", closefd=False) for stream in (1, 2))  # noqa: SIM115
@@ -85,12 +85,14 @@ def _be_the_command(words: list[str], prepare: Sequence[Prepare], out: IO[str], 
         os.sync = lambda: None  # it would wait for the disks of everybody
         for one in prepare:
             one()
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         main(words)
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
     except BaseException:
         traceback.print_exc()
     finally:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import synthsieve
-from tests.faults.commands import AUGMENT, EXPORT, RUN, SELECT
+from tests.faults.commands import AUGMENT, EXPORT, SELECT
 from tests.faults.forked import ended
 from tests.faults.points import jumping_clock
 from tests.faults.whole import contents, same
@@ -28,7 +28,7 @@ def test_nobody_asks_for_the_time_of_day():
     assert not asking
 
 
-@pytest.mark.parametrize("command", [AUGMENT, RUN, SELECT, EXPORT], ids=lambda command: command.name)
+@pytest.mark.parametrize("command", [AUGMENT, SELECT, EXPORT], ids=lambda command: command.name)
 def test_a_clock_that_jumps_back_and_forth_changes_nothing(command, place, tally):
     fault, out = "a wall clock that jumps back and forth", place / "out"
     command.begin(out)

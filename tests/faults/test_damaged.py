@@ -31,7 +31,6 @@ class Kept:
     file: str
     made_by: object
     words: object
-    may_go: bool = False  # what is missing is worked out again
 
 
 def evaluate(out):
@@ -88,7 +87,6 @@ def test_what_a_run_keeps(kept, place, tally):
         tally.survived(fault)
         if done.code == 0:
             tally.unnoticed(fault)
-        print(kept.file, name, done.code, done.said)
 
 
 def contents_of(out):
@@ -139,7 +137,6 @@ def test_what_a_user_brings(source, place, tally):
         tally.survived(fault)
         if done.code == 0:
             tally.unnoticed(fault)
-        print(source, name, done.code, done.said)
 
 
 @pytest.mark.parametrize("kind", ["npz", "parquet"])
@@ -158,4 +155,3 @@ def test_what_is_sieved(kind, place, tally):
         tally.survived(fault)
         if done.code == 0:
             tally.unnoticed(fault)
-        print(kind, name, done.code, done.said)

@@ -19,7 +19,7 @@ ROOM = {
     AUGMENT: (12, 64, 200, 300, 360, 420),
     SELECT: (4, 24, 48),
     EXPORT: (0, 40, 72, 84, 96),
-    RUN: (300, 1500, 2500, 3300),
+    RUN: (300, 1500, 2800),
 }
 FULL = [(command, room) for command, rooms in ROOM.items() for room in rooms]
 

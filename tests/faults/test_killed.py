@@ -12,7 +12,7 @@ from tests.faults.whole import all_whole, contents, nothing_unfinished, same, st
 
 pytestmark = pytest.mark.faults
 
-KILLS = {FIT: 20, AUGMENT: 20, RUN: 12, SELECT: 12, EXPORT: 12}
+KILLS = {FIT: 20, AUGMENT: 20, RUN: 10, SELECT: 12, EXPORT: 12}
 KILLS_OF_ONE = 4  # at most, before a command is left to come to its end
 
 

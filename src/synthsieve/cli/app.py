@@ -60,11 +60,18 @@ def main(arguments: list[str] | None = None) -> None:
             raise
         typer.echo(f"synthsieve: {said}", err=True)
         raise SystemExit(2) from None
+    except KeyboardInterrupt:  # while typer was not listening: before the verb began, or after it ended
+        _say_interrupted()
+        raise SystemExit(INTERRUPTED) from None
     except SystemExit as end:
         if end.code == INTERRUPTED:  # typer has caught the interrupt and says nothing of it
-            typer.echo(
-                "synthsieve: interrupted; what was written is whole: run and reproduce go on with the same command, "
-                "fit with --resume",
-                err=True,
-            )
+            _say_interrupted()
         raise
+
+
+def _say_interrupted() -> None:
+    typer.echo(
+        "synthsieve: interrupted; what was written is whole: run and reproduce go on with the same command, "
+        "fit with --resume",
+        err=True,
+    )
