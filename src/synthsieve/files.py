@@ -47,6 +47,15 @@ def written_together(*paths: Path) -> Iterator[tuple[Path, ...]]:
             partial.unlink(missing_ok=True)
 
 
+def named_again(path: Path, name: Path) -> None:
+    """Let what lies at `path` also lie at `name`, atomically: a link, or a copy where there are no links."""
+    with written_atomically(name) as partial:
+        try:
+            os.link(path, partial)
+        except OSError:
+            shutil.copyfile(path, partial)
+
+
 def _reach_disk(path: Path) -> None:
     descriptor = os.open(path, os.O_RDONLY)
     try:

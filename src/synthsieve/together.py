@@ -50,6 +50,14 @@ class Together:
         distributed.all_reduce(total)
         return total / self.share.size
 
+    def largest(self, value: Tensor) -> Tensor:
+        """The largest over all processes, without a gradient."""
+        if self.alone:
+            return value
+        found = value.detach().clone()
+        distributed.all_reduce(found, distributed.ReduceOp.MAX)
+        return found
+
     def sum_(self, arrays: Sequence[np.ndarray]) -> None:
         """Let every process have the sum of each array, in place: where others have zeros, what one of them has."""
         if not self.alone:

@@ -52,7 +52,7 @@ def test_at_random_moments(command, place, tally):
 
 WRITTEN = {
     AUGMENT: ("split.json", "run.json", "history.csv", "history.jsonl", "best.safetensors", "last.safetensors",
-              "drawn-by-*", "pool-*", "additions-*", "selections.jsonl"),
+              "previous.safetensors", "drawn-by-*", "pool-*", "additions-*", "selections.jsonl"),
     SELECT: ("selection.parquet", "selected.npz", "summary.json"),
     EXPORT: ("pool-*.scores.npz", "README.md", "manifest.json", "export"),
 }  # fmt: skip

@@ -462,7 +462,11 @@ def export_manifest(folder: Path) -> Ready:
     out.mkdir()
     (out / "data.csv").write_text("x")
     path = out / "manifest.json"
-    path.write_text(json.dumps({"format": place.FORMAT, "files": {"data.csv": {"bytes": 1, "sha256": "0"}}}))
+    path.write_text(
+        json.dumps(
+            {"format": place.FORMAT, "files": {"data.csv": {"bytes": 1, "sha256": hashlib.sha256(b"x").hexdigest()}}}
+        )
+    )
     return of_file(path, lambda: place.check_place(out))
 
 

@@ -5,7 +5,7 @@ import warnings
 import pytest
 
 from synthsieve.learning import history
-from synthsieve.learning.drift import LIMITS, DriftWarning, Figure, Watch, drifts
+from synthsieve.learning.drift import LIMITS, Figure, LearningWarning, Watch, drifts
 from synthsieve.learning.loop import fit
 
 PUSHED = (
@@ -20,9 +20,9 @@ PUSHED = (
 
 def test_a_learner_that_is_pushed_runs_away_and_says_so_once(quick_run, digits):
     run = quick_run("pushed", *PUSHED)
-    with pytest.warns(DriftWarning) as caught:
+    with pytest.warns(LearningWarning) as caught:
         done = fit(run, digits)
-    told = [str(one.message) for one in caught if one.category is DriftWarning]
+    told = [str(one.message) for one in caught if one.category is LearningWarning]
     assert len(told) == len(set(told)) == len(done.drifts) >= 1
     assert list(done.drifts) == told
     assert any("negative_free_energy" in line or "contrast" in line for line in told)
@@ -41,17 +41,17 @@ def test_what_is_advised_helps(quick_run, digits, remedy):
 
 def test_a_healthy_run_says_nothing(quick_run, digits):
     with warnings.catch_warnings():
-        warnings.simplefilter("error", DriftWarning)
+        warnings.simplefilter("error", LearningWarning)
         assert fit(quick_run(), digits).drifts == ()
 
 
 def test_a_resumed_run_does_not_say_it_again(quick_run, digits):
     run = quick_run("pushed", *PUSHED)
     told = []
-    fit(run, digits, tell_drift=told.append, stop=lambda: "enough" if run.last.is_file() else None)
+    fit(run, digits, tell=told.append, stop=lambda: "enough" if run.last.is_file() else None)
     assert told
     again = []
-    done = fit(run, digits, tell_drift=again.append)
+    done = fit(run, digits, tell=again.append)
     assert not set(told) & set(again)
     assert set(told) <= set(done.drifts)
 
@@ -68,5 +68,5 @@ def test_each_figure_is_told_at_its_first_row_beyond_the_limit():
 
 
 def _rows(run, digits):
-    fit(run, digits, tell_drift=lambda _: None)
+    fit(run, digits, tell=lambda _: None)
     return history.read(run.path / "history.jsonl")

@@ -100,6 +100,27 @@ def test_finished_runs_stay_finished(quick_run, digits):
     assert run.last.read_bytes() == before
 
 
+def test_a_damaged_checkpoint_costs_the_steps_since_the_one_before_it(quick_run, digits):
+    run, unbroken, told = quick_run(), quick_run("unbroken"), []
+    fit(unbroken, digits)
+    fit(run, digits, tell=told.append)
+    assert not told
+    run.last.write_bytes(run.last.read_bytes()[:-100])
+    fit(RunFolder.open(run.path), digits, tell=told.append)
+    (sentence,) = told
+    assert "going on from the checkpoint before it, of step 8" in sentence
+    for path in unbroken.path.iterdir():
+        if path.name != "run.json":
+            assert (run.path / path.name).read_bytes() == path.read_bytes(), path.name
+    run.last.unlink()
+    fit(RunFolder.open(run.path), digits, tell=told.append)
+    assert run.last.read_bytes() == unbroken.last.read_bytes()
+    for path in (run.last, run.previous):
+        path.write_bytes(path.read_bytes()[:-1] + b"\x55")
+    with pytest.raises(CheckpointError, match=r"last.safetensors is damaged"):
+        fit(RunFolder.open(run.path), digits)
+
+
 def test_a_non_finite_term_stops_with_its_name_and_keeps_the_checkpoint(quick_run, digits, monkeypatch):
     run = quick_run()
     plain = steps.objectives.elbo

@@ -100,7 +100,7 @@ def fit(
             dataset,
             progress=for_stream("fit", quiet=quiet),
             on_row=on_row,
-            tell_drift=lambda sentence: say(f"warning: {sentence}", as_json=as_json),
+            tell=lambda sentence: say(f"warning: {sentence}", as_json=as_json),
             together=together,
         )
         if together.first:

@@ -244,7 +244,7 @@ def _bring_to_its_end(job: Job, origin: Origin, dataset: Dataset, *, tell: Calla
         branch(run, RunFolder.open(job.branch_of))
     judge = None if job.judge is None else judge_of(job.judge)
     telling = _Telling(tell, job.settings.total_steps - job.steps)
-    fit(run, dataset, judge=judge, progress=telling, tell_drift=lambda _: None)  # told at the end, from the history
+    fit(run, dataset, judge=judge, progress=telling, tell=lambda _: None)  # told at the end, from the history
     store_right(run, dataset)
 
 

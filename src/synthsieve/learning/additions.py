@@ -226,15 +226,16 @@ def model_that_drew(run: RunFolder, pool: SyntheticPool) -> GenerativeClassifier
     return learner.averaged
 
 
-def remove_older(folder: Path, additions: Additions) -> None:
-    """Remove what was chosen before: no checkpoint refers to it any more."""
-    step = additions.step
-    for path in folder.glob("drawn-by-*.safetensors"):
-        if additions.pool is None or path != _weights_path(folder, additions.pool):
-            path.unlink(missing_ok=True)
+def remove_older(folder: Path, *additions: Additions | None) -> None:
+    """Remove what was chosen before the last of these, but for these: the checkpoints of a run refer to them."""
+    kept = [one for one in additions if one is not None]
+    steps = {one.step for one in kept}
+    weights = {_weights_path(folder, one.pool) for one in kept if one.pool is not None}
+    for path in set(folder.glob("drawn-by-*.safetensors")) - weights:
+        path.unlink(missing_ok=True)
     for path in (*folder.glob("pool-*.npz"), *folder.glob("additions-*.npz")):
         chosen_at = path.name.partition(".")[0].rpartition("-")[2]  # of pool-STEP.scores.npz, too
-        if chosen_at.isdecimal() and int(chosen_at) < step:
+        if chosen_at.isdecimal() and int(chosen_at) not in steps and int(chosen_at) < max(steps, default=0):
             path.unlink(missing_ok=True)
 
 

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from synthsieve.config import Settings, settings_from
 from synthsieve.errors import CheckpointError, ConfigError
-from synthsieve.files import json_of, written_atomically
+from synthsieve.files import json_of, named_again, written_atomically
 from synthsieve.layout import Layout
 from synthsieve.learning.learner import Learner, non_finite
 from synthsieve.model.classifier import GenerativeClassifier
@@ -27,10 +27,11 @@ MOST_SAID = 300  # characters of a reason that is told: it may quote what the fi
 DAMAGE = (LookupError, TypeError, ValueError, RuntimeError, AttributeError, ArithmeticError)
 
 
-def save(path: Path, learner: Learner, notes: dict[str, Any]) -> None:
+def save(path: Path, learner: Learner, notes: dict[str, Any], *, previous: Path | None = None) -> None:
     """Write all that a resumed run needs: weights, averages, optimisers, generators, step, and `notes` (JSON).
 
-    Numbers that are not finite are refused, so that the last good checkpoint stays.
+    Numbers that are not finite are refused, so that the last good checkpoint stays. What `path` held before stays at
+    `previous`, where that is given.
     """
     tensors = {
         **_named("model", learner.model.state_dict()),
@@ -43,7 +44,7 @@ def save(path: Path, learner: Learner, notes: dict[str, Any]) -> None:
     for name, tensor in tensors.items():
         if tensor.is_floating_point() and not tensor.isfinite().all():
             raise non_finite(learner.step, name, float(tensor[~tensor.isfinite()][0]))
-    _write(path, tensors, learner, notes)
+    _write(path, tensors, learner, notes, previous)
 
 
 def save_weights(path: Path, learner: Learner, notes: dict[str, Any]) -> None:
@@ -111,7 +112,9 @@ def check_size(path: Path, settings: Settings, layout: Layout, num_classes: int)
             raise ValueError(f"the settings ask for weights of {claimed:,} bytes, more than it has")
 
 
-def _write(path: Path, tensors: dict[str, Tensor], learner: Learner, notes: dict[str, Any]) -> None:
+def _write(
+    path: Path, tensors: dict[str, Tensor], learner: Learner, notes: dict[str, Any], previous: Path | None = None
+) -> None:
     header = {
         "format": FORMAT,
         "step": learner.step,
@@ -129,6 +132,8 @@ def _write(path: Path, tensors: dict[str, Tensor], learner: Learner, notes: dict
             raise CheckpointError(
                 f"{path} cannot be written ({error}): make room, check its rights, and go on from the last checkpoint"
             ) from None
+        if previous is not None and path.is_file():
+            named_again(path, previous)
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:

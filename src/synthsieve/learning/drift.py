@@ -43,8 +43,8 @@ WORDS = {
 }
 
 
-class DriftWarning(UserWarning):
-    """Learning goes on, but a figure has run away."""
+class LearningWarning(UserWarning):
+    """Learning goes on, but there is something to know."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Drift:
 
 def warn(sentence: str) -> None:
     """Tell it as Python tells warnings."""
-    warnings.warn(sentence, DriftWarning, stacklevel=2)
+    warnings.warn(sentence, LearningWarning, stacklevel=2)
 
 
 class Watch:

@@ -13,7 +13,7 @@ from synthsieve.config import Objective, Settings
 from synthsieve.data.dataset import Dataset
 from synthsieve.errors import CheckpointError, ConfigError
 from synthsieve.evaluation.accuracy import Scores, score_part
-from synthsieve.files import write_text
+from synthsieve.files import named_again, write_text
 from synthsieve.learning import checkpoint
 from synthsieve.learning.additions import (
     Additions,
@@ -64,35 +64,31 @@ def fit(
     progress: Progress | None = None,
     on_row: Callable[[Row], None] | None = None,
     stop: Callable[[], str | None] | None = None,
-    tell_drift: Callable[[str], None] = warn,
+    tell: Callable[[str], None] = warn,
     together: Together = ALONE,
 ) -> FitResult:
     """Train to the last step, from the last checkpoint when there is one; a resumed run equals an unbroken one.
 
     `judge` names the classes of synthetic x for the figures of each choice; learning never sees its answers. `on_row`
-    is called with each new row of the history, `tell_drift` with a sentence on each figure that runs away. `stop` is
-    asked after each step whether to end there, and why; what was learned until then is evaluated and kept. Of several
-    processes that train `together` the first one writes.
+    is called with each new row of the history, `tell` with a sentence on each figure that runs away, or on a damaged
+    checkpoint. `stop` is asked after each step whether to end there, and why; what was learned until then is evaluated
+    and kept. Of several processes that train `together` the first one writes.
     """
     progress = progress or Silent()
-    if run.last.is_file():
-        run.check_size(run.last)
+    tell = tell if together.first else _silently
+    checkpoints = [path for path in (run.last, run.previous) if path.is_file()]
+    if checkpoints:
+        run.check_size(max(checkpoints, key=lambda path: path.stat().st_size))
     settings, total_steps = run.settings.learning, run.settings.total_steps
     together.check_sizes(_batch_sizes(run.settings))
     learner, source = run.new_learner(together), BatchSource(run, dataset, together.share)
     history = History(run.path, write=together.first)
     best: Row | None = None
     additions: Additions | None = None
-    if run.last.is_file():
-        notes = checkpoint.load(run.last, learner)
-        with checkpoint.damage_told(run.last):
-            if notes.get("additions") is not None:
-                additions = read(run.path, int(notes["additions"]))
-                source.add(additions)
-            source.restore(notes["batches"])
-            history.restore(notes["history"], learner.step)
-            best = None if notes["best"] is None else checked_row(notes["best"])
-    watch = Watch(tell_drift if together.first else _silently, history.rows)
+    if checkpoints:
+        additions, best = _take_up(run, learner, source, history, tell)
+    checkpointed = additions
+    watch = Watch(tell, history.rows)
     started, reason = time.monotonic(), None
     with closing(progress):
         while learner.step < total_steps and reason is None:
@@ -125,9 +121,9 @@ def fit(
                 chosen_at = None if additions is None else additions.step
                 notes = {"batches": source.state(), "history": history.state(), "best": best, "additions": chosen_at}
                 if together.first:
-                    checkpoint.save(run.last, learner, notes)
-                if together.first and additions is not None:
-                    remove_older(run.path, additions)
+                    checkpoint.save(run.last, learner, notes, previous=run.previous)
+                    remove_older(run.path, checkpointed, additions)
+                checkpointed = additions
             progress.update(learner.step, total_steps, _message(learner, history))
     best = best or {"step": learner.step}
     return FitResult(
@@ -138,6 +134,38 @@ def fit(
         stopped_because=reason or f"all {total_steps} steps were done",
         drifts=tuple(map(str, drifts(history.rows))),
     )
+
+
+def _take_up(
+    run: RunFolder, learner: Learner, source: BatchSource, history: History, tell: Callable[[str], None]
+) -> tuple[Additions | None, Row | None]:
+    """Go on from the last checkpoint, or from the one before it where that is damaged: additions, and the best row."""
+    try:
+        return _restore(run.last, run, learner, source, history)
+    except CheckpointError as error:
+        try:
+            restored = _restore(run.previous, run, learner, source, history)
+        except CheckpointError:
+            raise error from None
+        tell(f"{run.last} cannot be used; going on from the checkpoint before it, of step {learner.step} ({error})")
+    if learner.together.first:
+        named_again(run.previous, run.last)
+    return restored
+
+
+def _restore(
+    path: Path, run: RunFolder, learner: Learner, source: BatchSource, history: History
+) -> tuple[Additions | None, Row | None]:
+    """Put all back to where it was when the checkpoint at `path` was written."""
+    notes = checkpoint.load(path, learner)
+    with checkpoint.damage_told(path):
+        additions = None if notes.get("additions") is None else read(run.path, int(notes["additions"]))
+        best = None if notes["best"] is None else checked_row(notes["best"])
+        if additions is not None:
+            source.add(additions)
+        source.restore(notes["batches"])
+        history.restore(notes["history"], learner.step)
+    return additions, best
 
 
 def _silently(sentence: str) -> None:

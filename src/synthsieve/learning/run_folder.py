@@ -4,6 +4,7 @@ OUT/run.json             source, settings, classes, encoding, versions
 OUT/split.json           who is labelled, unlabelled, validation, test
 OUT/history.csv, .jsonl  figures as learning went on
 OUT/last.safetensors     all that `--resume` needs
+OUT/previous.safetensors the same of one checkpoint earlier, for when the last one is damaged
 OUT/best.safetensors     the averaged weights that did best on validation
 """
 
@@ -106,6 +107,10 @@ class RunFolder:
     @property
     def last(self) -> Path:
         return self.path / "last.safetensors"
+
+    @property
+    def previous(self) -> Path:
+        return self.path / "previous.safetensors"
 
     @property
     def best(self) -> Path:

@@ -133,7 +133,7 @@ def learn_labels(learner: Learner, batch: Batch) -> None:
         )
         share = (1 - implicit.real_fraction) * settings.cross_entropy_weight
         loss = loss - share * cross_entropy + share * terms["implicit_cross_entropy"]
-    terms[LARGEST_LOGIT] = logits[:labeled].detach().abs().max()
+    terms[LARGEST_LOGIT] = learner.together.largest(logits[:labeled].detach().abs().max())
     learner.update("labels", loss, **terms)
 
 
