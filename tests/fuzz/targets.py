@@ -48,6 +48,7 @@ from synthsieve.review.scores import Scores
 from synthsieve.selection.curvature import CurvatureState
 from synthsieve.sieve import select
 from tests.data import made_up, made_up_sounds
+from tests.distributed import made_up as distributed_rows
 from tests.learning.conftest import QUICK
 
 
@@ -335,6 +336,24 @@ def _sieve(path: Path) -> None:
     sieve_files.foretell(table, 0.5, "auto", False)
     if table.answers:
         select(labels=table.labels, classes=table.classes, **table.answers, budget=0.5, n_jobs=1)
+
+
+@target
+def shards(folder: Path) -> Ready:
+    """One of two files that are sieved block by block, as on a cluster."""
+    labels, logits = distributed_rows.rows(40)
+    given = distributed_rows.write_shards(folder / "given", labels, logits, files=2, group=8)
+    out = folder / "out"
+
+    def read() -> None:
+        try:
+            distributed_rows.sieved(given, out, budget=0.5)
+        finally:
+            left = [path.name for path in out.rglob("*.partial*")] if out.exists() else []
+            shutil.rmtree(out, ignore_errors=True)
+            assert not left, left
+
+    return of_file(given / "0.parquet", read)
 
 
 @target
