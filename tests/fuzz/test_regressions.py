@@ -70,6 +70,14 @@ def test_an_array_that_is_none(name: str, tmp_path: Path) -> None:
         read_table(path)
 
 
+@pytest.mark.parametrize("sides", [(0xBFFFFFFF, 0xFFFFFFFF, 0), (0xFFFFFFFF, 0, 28)])
+def test_an_idx_file_with_sides_of_nothing(sides: tuple[int, ...], tmp_path: Path) -> None:
+    path = made_up.write_idx(tmp_path, gz=False)
+    path.write_bytes(struct.pack(">BBBB3I", 0, 0, 8, 3, *sides))
+    with pytest.raises(DataError, match="claims shape"):
+        load(str(path))
+
+
 def test_an_archive_packed_in_a_way_that_nobody_knows(tmp_path: Path) -> None:
     _pool().write(tmp_path / "a.npz")
     data = (tmp_path / "a.npz").read_bytes()

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
-from synthsieve.archive import MOST_EXPANSION, SLACK
+from synthsieve.archive import LONGEST_EMPTY, MOST_EXPANSION, SLACK
 from synthsieve.errors import DataError
 
 
@@ -15,7 +15,8 @@ def check_claim(path: Path, shape: Sequence[int], item_size: int, *, what: str, 
     claimed = math.prod(shape) * item_size
     size = path.stat().st_size
     most = size * MOST_EXPANSION + SLACK if compressed else size
-    if claimed > most or any(side < 0 for side in shape):
+    empty = not claimed and max(shape, default=0) > LONGEST_EMPTY  # nothing, any number of times, fills no byte
+    if claimed > most or empty or any(side < 0 for side in shape):
         raise DataError(
             f"{path}: {what} claims shape {tuple(shape)}, {claimed:,} bytes, but the file has only {size:,}:"
             " it is damaged or cut short, fetch it again"

@@ -17,6 +17,7 @@ from typing import BinaryIO
 
 import numpy as np
 
+from synthsieve.archive import LONGEST_EMPTY
 from synthsieve.errors import DataError
 
 HEAD = 128
@@ -129,7 +130,7 @@ def _described(content: bytes, order: str) -> Matrix:
     if not 8 <= len(sides) <= 4 * MOST_SIDES or len(sides) % 4:
         raise ValueError(f"an array of {len(sides) // 4} sides")
     shape = struct.unpack(f"{order}{len(sides) // 4}i", sides)
-    if min(shape) < 0:
+    if min(shape) < 0 or (not math.prod(shape) and max(shape) > LONGEST_EMPTY):
         raise ValueError(f"an array claims shape {shape}")
     return Matrix(name.decode("latin-1"), kind, shape, at)
 
