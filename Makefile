@@ -45,9 +45,10 @@ lint: $(STAMP)
 check: lint test
 
 slow: $(STAMP)
-	$(ONE_THREAD) $(BIN)/python -m pytest -q -n $(WORKERS) -m slow
+	$(ONE_THREAD) $(BIN)/python -m pytest -q -n $(WORKERS) -m slow --ignore tests/soak
+	@$(MAKE) soak
 
-# An hour of learning, drawing and sieving in one process; SOAK=600 for ten minutes.
+# An hour of learning, drawing and sieving in one process; SOAK=600 for ten minutes, also of `make slow`.
 SOAK ?= 3600
 soak: $(STAMP)
 	$(ONE_THREAD) SYNTHSIEVE_SOAK_SECONDS=$(SOAK) $(BIN)/python -m pytest -q -s -m slow tests/soak

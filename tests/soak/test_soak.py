@@ -1,6 +1,6 @@
 """One process that learns, draws, sieves, scores and writes for long: its memory must stay where it was.
 
-`make soak` runs it for an hour, `make slow` for two minutes; SYNTHSIEVE_SOAK_SECONDS says otherwise.
+`make soak`, and with it `make slow`, runs it for an hour; `make soak SOAK=600` for ten minutes.
 """
 
 from __future__ import annotations
