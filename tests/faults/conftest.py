@@ -10,6 +10,7 @@ import torch
 
 from tests.faults import commands
 
+COUNTED = ("tried", "survived", "mended", "unnoticed")
 COUNTS = "SYNTHSIEVE_FAULTS_JSON"  # where to write them
 
 
@@ -24,6 +25,10 @@ class Tally:
 
     def survived(self, fault, times=1):
         self._record("fault", {"fault": fault, "survived": times})
+
+    def mended(self, fault):
+        """It was noticed, and what was damaged came again."""
+        self._record("fault", {"fault": fault, "mended": 1})
 
     def unnoticed(self, fault):
         """It did no harm that anybody could see: the format has no checksum there."""
@@ -65,7 +70,7 @@ def pytest_terminal_summary(terminalreporter):
 
 
 def counted(reports):
-    """Of each fault: how often it was tried, survived and went unnoticed, and what was lost at most."""
+    """Of each fault: how often it was tried, survived, mended and went unnoticed, and what was lost at most."""
     counts = {}
     for report in reports:
         if getattr(report, "when", None) != "call":
@@ -73,8 +78,8 @@ def counted(reports):
         for name, value in report.user_properties:
             if name != "fault":
                 continue
-            count = counts.setdefault(value["fault"], {"tried": 0, "survived": 0, "unnoticed": 0, "lost": []})
-            for what in ("tried", "survived", "unnoticed"):
+            count = counts.setdefault(value["fault"], {**dict.fromkeys(COUNTED, 0), "lost": []})
+            for what in COUNTED:
                 count[what] += value.get(what, 0)
             if value.get("lost", "") not in ("", *count["lost"]):
                 count["lost"].append(value["lost"])

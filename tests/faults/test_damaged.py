@@ -78,7 +78,7 @@ def test_what_a_run_keeps(kept, place, tally):
         before = contents_of(out)
         fault = "a file of a run cut off" if name in CUTS else "a bit flipped in a file of a run"
         done = ended(kept.words(out))
-        tally.tried(fault)
+        tally.tried(fault, lost="the damaged file")
         assert done.code == 0 or done.told_in_one_sentence(), (name, done)
         mended = "going on from the checkpoint before it" in done.said + done.out
         if done.code:
@@ -89,7 +89,9 @@ def test_what_a_run_keeps(kept, place, tally):
             assert path.name in ("history.jsonl", "selections.jsonl"), (name, done.out)
         assert mended or path.name != "last.safetensors" or name not in CUTS
         tally.survived(fault)
-        if done.code == 0 and not mended:
+        if mended:
+            tally.mended(fault)
+        elif done.code == 0:
             tally.unnoticed(fault)
 
 

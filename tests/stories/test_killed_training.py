@@ -7,6 +7,8 @@ import subprocess
 import sys
 import time
 
+import pytest
+
 from tests.learning.conftest import QUICK
 
 STEPS = 60
@@ -18,6 +20,7 @@ def command(out):
     return [*words, *(word for setting in settings for word in ("--set", setting))]
 
 
+@pytest.mark.slow  # `make test-faults` kills quicker commands of the same kind
 def test_killed_training_resumes_bit_for_bit(tmp_path):
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     subprocess.run(command(whole), check=True, capture_output=True)
