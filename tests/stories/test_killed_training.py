@@ -8,7 +8,6 @@ import sys
 import time
 
 import pytest
-
 from tests.learning.conftest import QUICK
 
 STEPS = 60
