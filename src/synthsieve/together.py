@@ -73,7 +73,7 @@ class Together:
     def wait(self) -> None:
         """Until all are here."""
         if not self.alone:
-            distributed.barrier()
+            distributed.all_reduce(torch.zeros(1))  # not barrier(), which would take a GPU for each process
 
     def check_sizes(self, sizes: dict[str, int]) -> None:
         """Refuse batches that cannot be divided among the processes."""
@@ -113,6 +113,11 @@ def is_restart() -> bool:
     return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
 
 
+def backend(*, gpu: bool) -> str:
+    """What carries numbers between processes: gloo those in main memory, nccl those on a GPU."""
+    return "cpu:gloo,cuda:nccl" if gpu else "gloo"
+
+
 @contextmanager
 def joined() -> Iterator[Together]:
     """Meet the other processes for as long as the block lasts; alone where there are none.
@@ -123,11 +128,11 @@ def joined() -> Iterator[Together]:
     if not begun_by_torchrun():
         yield ALONE
         return
-    backend = "nccl" if torch.cuda.is_available() else "gloo"
     met_already = distributed.is_initialized()
     try:
         if not met_already:
-            distributed.init_process_group(backend)
+            gpu = torch.cuda.is_available() and distributed.is_nccl_available()
+            distributed.init_process_group(backend(gpu=gpu))
         together = Together(Share(distributed.get_rank(), distributed.get_world_size()))
         with _told_to_stop(together):
             yield together

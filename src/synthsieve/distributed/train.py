@@ -13,6 +13,7 @@ from synthsieve.config import Settings
 from synthsieve.distributed.on_ray import required
 from synthsieve.errors import ClusterError
 from synthsieve.learning.run_folder import Origin, RunFolder
+from synthsieve.together import backend
 
 
 def fit_on_cluster(out: Path, origin: Origin, settings: Settings, *, workers: int, gpu: bool = False) -> RunFolder:
@@ -31,7 +32,7 @@ def fit_on_cluster(out: Path, origin: Origin, settings: Settings, *, workers: in
         _fit,
         train_loop_config=asked,
         scaling_config=ScalingConfig(num_workers=workers, use_gpu=gpu),
-        torch_config=TorchConfig(backend="nccl" if gpu else "gloo"),
+        torch_config=TorchConfig(backend=backend(gpu=gpu)),
         run_config=RunConfig(name="fit", storage_path=str(storage)),
     )
     try:
