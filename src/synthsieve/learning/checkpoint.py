@@ -82,6 +82,15 @@ def load_weights(path: Path, learner: Learner) -> dict[str, Any]:
         return _take_place(learner, header)
 
 
+def is_whole(path: Path) -> bool:
+    """Whether there is a checkpoint, of either kind, with all its numbers."""
+    try:
+        _read(path)
+    except CheckpointError:
+        return False
+    return True
+
+
 def _take_place(learner: Learner, header: dict[str, Any]) -> dict[str, Any]:
     """Put the learner at the step of the header; its notes."""
     learner.step, notes = int(header["step"]), header["notes"]
