@@ -68,6 +68,11 @@ class Together:
         """What a loss passes through before `backward`, so that the gradients it leaves are those of all processes."""
         if self.alone:
             return _as_it_is
+        if any(isinstance(part, nn.BatchNorm2d) for part in model.modules()):
+            raise ConfigError(
+                "model.norm=batch needs the whole of a batch, of which each process has a part: "
+                "set model.norm=group, or train in one process"
+            )
         return nn.parallel.DistributedDataParallel(_Door(model), find_unused_parameters=True)
 
     def wait(self) -> None:

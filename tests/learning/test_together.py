@@ -88,6 +88,11 @@ def test_batches_that_cannot_be_divided_are_refused():
         Together(Share(0, 2)).check_sizes({"learning.batch_unlabeled": 4, "learning.batch_labeled": 25})
 
 
+def test_means_over_a_batch_are_refused_where_no_process_has_it():
+    with pytest.raises(ConfigError, match=r"model.norm=batch needs the whole of a batch.*: set model.norm=group"):
+        Together(Share(0, 2)).door(torch.nn.Sequential(torch.nn.BatchNorm2d(3)))
+
+
 def test_numbers_in_main_memory_never_need_a_gpu():
     """The networks are there, and so are the pools that processes share: nccl alone could send neither."""
     assert backend(gpu=False) == "gloo"
