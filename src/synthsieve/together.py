@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor, distributed, nn
 
-from synthsieve.errors import ConfigError, LostProcessError
+from synthsieve.errors import CheckpointError, ConfigError, LostProcessError
 from synthsieve.sharing import Share
 
 
@@ -51,7 +51,7 @@ class Together:
         return total / self.share.size
 
     def largest(self, value: Tensor) -> Tensor:
-        """The largest over all processes, without a gradient."""
+        """The largest over all processes, of each number, without a gradient."""
         if self.alone:
             return value
         found = value.detach().clone()
@@ -79,6 +79,15 @@ class Together:
         """Until all are here."""
         if not self.alone:
             distributed.all_reduce(torch.zeros(1))  # not barrier(), which would take a GPU for each process
+
+    def check_step(self, step: int) -> None:
+        """Refuse to go on from different checkpoints: a process on another machine may see another disk."""
+        last, first = self.largest(torch.tensor([step, -step])).tolist()
+        if last != -first:
+            raise CheckpointError(
+                f"the processes of this training stand at different steps ({-first} and {last}): "
+                "give a folder that all of them see"
+            )
 
     def check_sizes(self, sizes: dict[str, int]) -> None:
         """Refuse batches that cannot be divided among the processes."""
