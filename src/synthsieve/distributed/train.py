@@ -13,6 +13,7 @@ from synthsieve.config import Settings
 from synthsieve.distributed.on_ray import required
 from synthsieve.errors import ClusterError
 from synthsieve.learning.run_folder import Origin, RunFolder
+from synthsieve.lock import locked
 from synthsieve.together import backend
 
 
@@ -23,6 +24,12 @@ def fit_on_cluster(out: Path, origin: Origin, settings: Settings, *, workers: in
     checkpoint is whole: call this again.
     """
     required()
+    with locked(out):
+        _train(out, origin, settings, workers=workers, gpu=gpu)
+    return RunFolder.open(out)
+
+
+def _train(out: Path, origin: Origin, settings: Settings, *, workers: int, gpu: bool) -> None:
     from ray.train import RunConfig, ScalingConfig
     from ray.train.torch import TorchConfig, TorchTrainer
 
@@ -44,7 +51,6 @@ def fit_on_cluster(out: Path, origin: Origin, settings: Settings, *, workers: in
         ) from error
     finally:
         shutil.rmtree(storage, ignore_errors=True)  # Ray's own notes
-    return RunFolder.open(out)
 
 
 def _fit(asked: dict[str, Any]) -> None:
