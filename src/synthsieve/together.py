@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor, distributed, nn
 
-from synthsieve.errors import ConfigError, LostProcessError
+from synthsieve.errors import CheckpointError, ConfigError, LostProcessError
 from synthsieve.sharing import Share
 
 
@@ -51,7 +51,7 @@ class Together:
         return total / self.share.size
 
     def largest(self, value: Tensor) -> Tensor:
-        """The largest over all processes, without a gradient."""
+        """The largest over all processes, of each number, without a gradient."""
         if self.alone:
             return value
         found = value.detach().clone()
@@ -68,12 +68,26 @@ class Together:
         """What a loss passes through before `backward`, so that the gradients it leaves are those of all processes."""
         if self.alone:
             return _as_it_is
+        if any(isinstance(part, nn.BatchNorm2d) for part in model.modules()):
+            raise ConfigError(
+                "model.norm=batch needs the whole of a batch, of which each process has a part: "
+                "set model.norm=group, or train in one process"
+            )
         return nn.parallel.DistributedDataParallel(_Door(model), find_unused_parameters=True)
 
     def wait(self) -> None:
         """Until all are here."""
         if not self.alone:
-            distributed.barrier()
+            distributed.all_reduce(torch.zeros(1))  # not barrier(), which would take a GPU for each process
+
+    def check_step(self, step: int) -> None:
+        """Refuse to go on from different checkpoints: a process on another machine may see another disk."""
+        last, first = self.largest(torch.tensor([step, -step])).tolist()
+        if last != -first:
+            raise CheckpointError(
+                f"the processes of this training stand at different steps ({-first} and {last}): "
+                "give a folder that all of them see"
+            )
 
     def check_sizes(self, sizes: dict[str, int]) -> None:
         """Refuse batches that cannot be divided among the processes."""
@@ -113,6 +127,11 @@ def is_restart() -> bool:
     return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
 
 
+def backend(*, gpu: bool) -> str:
+    """What carries numbers between processes: gloo those in main memory, nccl those on a GPU."""
+    return "cpu:gloo,cuda:nccl" if gpu else "gloo"
+
+
 @contextmanager
 def joined() -> Iterator[Together]:
     """Meet the other processes for as long as the block lasts; alone where there are none.
@@ -123,11 +142,11 @@ def joined() -> Iterator[Together]:
     if not begun_by_torchrun():
         yield ALONE
         return
-    backend = "nccl" if torch.cuda.is_available() else "gloo"
     met_already = distributed.is_initialized()
     try:
         if not met_already:
-            distributed.init_process_group(backend)
+            gpu = torch.cuda.is_available() and distributed.is_nccl_available()
+            distributed.init_process_group(backend(gpu=gpu))
         together = Together(Share(distributed.get_rank(), distributed.get_world_size()))
         with _told_to_stop(together):
             yield together

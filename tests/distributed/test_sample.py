@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from typer.testing import CliRunner
 
 from synthsieve.distributed import sample
 from synthsieve.distributed.engine import InProcess
@@ -14,6 +15,7 @@ from synthsieve.entropy import entropy_of_logits
 from synthsieve.errors import ConfigError
 from synthsieve.learning.loop import fit
 from synthsieve.learning.run_folder import Origin, RunFolder
+from synthsieve.lock import locked_beside
 from synthsieve.sampling.langevin import LangevinSettings
 from synthsieve.sieve_files import read_table
 from tests.distributed.made_up import contents
@@ -52,3 +54,15 @@ def test_shards_are_the_samples_of_one_process(tmp_path, run, monkeypatch):
     assert contents(tmp_path / "out") == contents(tmp_path / "again")
     with pytest.raises(ConfigError, match="a new or empty folder"):
         sample_shards(Drawing(run.path, tmp_path / "out", **asked), engine=InProcess())
+
+
+def test_two_into_one_folder_are_refused_before_the_work_folder_of_the_first_is_swept(tmp_path, run, monkeypatch):
+    from synthsieve.cli.app import app
+    from synthsieve.distributed import on_ray
+
+    monkeypatch.setattr(on_ray, "connected", lambda *asked, **more: pytest.fail("it was not refused"))
+    words = ["sample", str(run.path), "--to", str(tmp_path / "out"), "--cluster", "local", "--quiet"]
+    with locked_beside(tmp_path / "out"):
+        refused = CliRunner().invoke(app, words)
+    assert isinstance(refused.exception, ConfigError)
+    assert "is being written by another command" in str(refused.exception)

@@ -3,12 +3,22 @@
 import pytest
 
 from synthsieve.config import load_settings
+from synthsieve.errors import ConfigError
 from synthsieve.learning.history import read
 from synthsieve.learning.loop import fit
 from synthsieve.learning.run_folder import Origin, RunFolder
+from synthsieve.lock import locked
 from tests.learning.conftest import QUICK
 
 pytest.importorskip("ray")
+
+
+def test_a_folder_that_another_command_writes_to_is_refused(tmp_path):
+    from synthsieve.distributed.train import fit_on_cluster
+
+    settings = load_settings("digits-minutes", QUICK).first_phase()
+    with locked(tmp_path / "out"), pytest.raises(ConfigError, match="is being written by another command"):
+        fit_on_cluster(tmp_path / "out", Origin("digits"), settings, workers=2)
 
 
 @pytest.mark.slow

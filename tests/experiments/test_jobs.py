@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import shutil
 import signal
 import threading
 import time
@@ -74,6 +75,26 @@ def test_a_job_waits_for_those_before_it_and_is_never_done_twice(tmp_path, crew_
     weights = arm.folder / "best.safetensors"
     assert after[weights] == before[weights]
     assert {path: content for path, (_, content) in after.items()} == {p: content for p, (_, content) in before.items()}
+
+
+@pytest.mark.parametrize("harmed", [["first/last", "first/previous"], ["first/best"], ["arm/last", "arm/previous"]])
+def test_damaged_checkpoints_are_made_again(tmp_path, crew_here, harmed):
+    arm, first = two_jobs(tmp_path)
+    run_jobs([arm, first], DIGITS, workers=1)
+    before = {path: content for path, (_, content) in contents(tmp_path).items()}
+    if harmed[0].startswith("first"):  # with the arm still to begin
+        shutil.rmtree(arm.folder)
+    else:
+        (arm.folder / "right.npz").unlink()
+    for name in harmed:
+        path = tmp_path / f"{name}.safetensors"
+        path.write_bytes(path.read_bytes()[:-100])
+    run_jobs([arm, first], DIGITS, workers=1)
+    assert {path: content for path, (_, content) in contents(tmp_path).items() if path.name != "selections.jsonl"} == {
+        path: content
+        for path, content in before.items()
+        if path.name != "selections.jsonl"  # it tells seconds
+    }
 
 
 @pytest.mark.parametrize("damage", [b"", b"not a zip", b"PK\x03\x04 cut short"])

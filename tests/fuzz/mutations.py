@@ -153,7 +153,9 @@ def spoil_safetensors(data: bytes, random: Random) -> bytes:
     try:
         header = json.loads(data[8 : 8 + length])
         ours = json.loads(header["__metadata__"]["synthsieve"])
-    except (ValueError, KeyError, TypeError, RecursionError):
+        ours.pop("header_sha256", None)  # as older versions wrote it: only so does it get any further
+        header["__metadata__"]["synthsieve"] = json.dumps(ours)
+    except (ValueError, KeyError, TypeError, RecursionError, AttributeError):
         return spoil_bytes(data, random)
     body = data[8 + length :]
     if random.random() < 0.7:

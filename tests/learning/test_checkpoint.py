@@ -86,6 +86,30 @@ def test_a_flipped_bit_is_found(written):
         checkpoint.load(written.last, written.new_learner())
 
 
+def test_a_bit_flipped_in_the_header_is_found(written):
+    """It says where a run goes on, as much as the weights do."""
+    data, learner = written.last.read_bytes(), written.new_learner()
+    for said, instead in ((b'step\\": 3', b'step\\": 2'), (b'position\\": 10', b'position\\": 30')):
+        assert said in data
+        written.last.write_bytes(data.replace(said, instead, 1))
+        with pytest.raises(CheckpointError, match="is damaged: its header does not match its checksum"):
+            checkpoint.load(written.last, learner)
+    header = 8 + struct.unpack("<Q", data[:8])[0]
+    for place in np.random.default_rng(0).integers(8 * header, size=60):
+        changed = bytearray(data)
+        changed[place // 8] ^= 1 << place % 8
+        written.last.write_bytes(bytes(changed))
+        with pytest.raises(CheckpointError):
+            checkpoint.load(written.last, learner)
+
+
+def test_a_header_of_an_older_version_has_no_checksum(written):
+    header, tensors = checkpoint._read(written.last)
+    del header["header_sha256"]
+    save_file(tensors, written.last, metadata={"synthsieve": json.dumps(header)})
+    checkpoint.load(written.last, written.new_learner())
+
+
 def test_foreign_files_are_refused(written):
     save_file({"a": torch.zeros(1)}, written.last)
     with pytest.raises(CheckpointError, match="no checkpoint of this program"):

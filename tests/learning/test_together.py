@@ -11,10 +11,11 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from synthsieve.errors import ConfigError
+from synthsieve.errors import CheckpointError, ConfigError
 from synthsieve.learning.history import read
+from synthsieve.learning.run_folder import RunFolder
 from synthsieve.sharing import Share, draw_rows, normal_rows, shared
-from synthsieve.together import ALONE, Together
+from synthsieve.together import ALONE, Together, backend
 from tests.learning.conftest import QUICK
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -85,6 +86,39 @@ def test_alone_nothing_is_wrapped_and_nothing_is_sent():
 def test_batches_that_cannot_be_divided_are_refused():
     with pytest.raises(ConfigError, match=r"learning.batch_labeled=25 cannot .* among 2 processes: set it to a mult"):
         Together(Share(0, 2)).check_sizes({"learning.batch_unlabeled": 4, "learning.batch_labeled": 25})
+
+
+def test_processes_that_stand_at_different_steps_are_refused():
+    class Beside(Together):
+        """One of two, the other of which stands at step 8."""
+
+        def largest(self, value):
+            return torch.maximum(value, torch.tensor([8, -8]))
+
+    Beside(Share(0, 2)).check_step(8)
+    ALONE.check_step(3)
+    for step, told in ((0, "0 and 8"), (12, "8 and 12")):
+        with pytest.raises(CheckpointError, match=rf"different steps \({told}\): give a folder that all of them see"):
+            Beside(Share(0, 2)).check_step(step)
+
+
+def test_means_over_a_batch_are_refused_where_no_process_has_it():
+    with pytest.raises(ConfigError, match=r"model.norm=batch needs the whole of a batch.*: set model.norm=group"):
+        Together(Share(0, 2)).door(torch.nn.Sequential(torch.nn.BatchNorm2d(3)))
+
+
+def test_numbers_in_main_memory_never_need_a_gpu():
+    """The networks are there, and so are the pools that processes share: nccl alone could send neither."""
+    assert backend(gpu=False) == "gloo"
+    assert dict(pair.split(":") for pair in backend(gpu=True).split(",")) == {"cpu": "gloo", "cuda": "nccl"}
+
+
+def test_a_slow_process_does_not_take_the_run_of_the_first_for_another_s(quick_run, digits):
+    run = quick_run()
+    with pytest.raises(ConfigError, match="already holds a run"):
+        RunFolder.create(run.path, run.origin, run.settings, digits)
+    again = RunFolder.create(run.path, run.origin, run.settings, digits, write=False)
+    assert again.split.hash == run.split.hash
 
 
 @pytest.mark.slow

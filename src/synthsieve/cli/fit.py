@@ -71,7 +71,9 @@ def fit(
         if together.first:
             context.with_resource(locked(out))
         quiet, as_json = quiet or not together.first, as_json and together.first
-        if (resume or is_restart()) and RunFolder.exists(out):
+        there = RunFolder.exists(out)
+        together.wait()  # until all have looked
+        if (resume or is_restart()) and there:
             run = RunFolder.open(out)
             run.check_asked(settings, dataset)
             options.use_threads(threads or run.threads)

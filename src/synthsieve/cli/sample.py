@@ -53,10 +53,12 @@ def sample(
         step_size=defaults.step_size,
         temperature=defaults.temperature if temperature is None else temperature,
     )
+    path = to or out / ("samples.npz" if cluster is None else "samples")
+    context.with_resource(locked_beside(path))
     if cluster is not None:
         drawing = Drawing(
             run=out.resolve(),
-            out=(to or out / "samples").resolve(),
+            out=path.resolve(),
             per_class=per_class,
             num_classes=len(run.split.classes),
             chains=chains,
@@ -65,12 +67,10 @@ def sample(
         )
         with connected(cluster, workers=workers) as engine:
             paths = sample_shards(drawing, engine=engine, progress=for_stream("sample", quiet=quiet))
-        count, folder = per_class * drawing.num_classes, to or out / "samples"
-        told = {"samples": str(folder), "count": count, "classes": list(run.split.classes), "shards": len(paths)}
-        finish(told, [f"{count} samples, {per_class} of each class, in {len(paths)} shards: {folder}"], as_json=as_json)
+        count = per_class * drawing.num_classes
+        told = {"samples": str(path), "count": count, "classes": list(run.split.classes), "shards": len(paths)}
+        finish(told, [f"{count} samples, {per_class} of each class, in {len(paths)} shards: {path}"], as_json=as_json)
         return
-    path = to or out / "samples.npz"
-    context.with_resource(locked_beside(path))
     drawn = draw_samples(
         run.model(),
         run.encoding,

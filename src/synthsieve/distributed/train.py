@@ -13,6 +13,8 @@ from synthsieve.config import Settings
 from synthsieve.distributed.on_ray import required
 from synthsieve.errors import ClusterError
 from synthsieve.learning.run_folder import Origin, RunFolder
+from synthsieve.lock import locked
+from synthsieve.together import backend
 
 
 def fit_on_cluster(out: Path, origin: Origin, settings: Settings, *, workers: int, gpu: bool = False) -> RunFolder:
@@ -22,6 +24,12 @@ def fit_on_cluster(out: Path, origin: Origin, settings: Settings, *, workers: in
     checkpoint is whole: call this again.
     """
     required()
+    with locked(out):
+        _train(out, origin, settings, workers=workers, gpu=gpu)
+    return RunFolder.open(out)
+
+
+def _train(out: Path, origin: Origin, settings: Settings, *, workers: int, gpu: bool) -> None:
     from ray.train import RunConfig, ScalingConfig
     from ray.train.torch import TorchConfig, TorchTrainer
 
@@ -31,7 +39,7 @@ def fit_on_cluster(out: Path, origin: Origin, settings: Settings, *, workers: in
         _fit,
         train_loop_config=asked,
         scaling_config=ScalingConfig(num_workers=workers, use_gpu=gpu),
-        torch_config=TorchConfig(backend="nccl" if gpu else "gloo"),
+        torch_config=TorchConfig(backend=backend(gpu=gpu)),
         run_config=RunConfig(name="fit", storage_path=str(storage)),
     )
     try:
@@ -43,7 +51,6 @@ def fit_on_cluster(out: Path, origin: Origin, settings: Settings, *, workers: in
         ) from error
     finally:
         shutil.rmtree(storage, ignore_errors=True)  # Ray's own notes
-    return RunFolder.open(out)
 
 
 def _fit(asked: dict[str, Any]) -> None:

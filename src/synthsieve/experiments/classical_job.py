@@ -56,6 +56,9 @@ class ClassicalJob:
             return False
         return (list(about.get("grid", ())), about.get("data")) == (list(self.candidates), self._data)
 
+    def is_whole(self) -> bool:
+        return True  # nobody waits for it
+
     def carry_out(self, origin: Origin, dataset: Dataset, *, tell: Callable[[int], None]) -> None:
         """Split as the runs of that seed do, fit the grid, write the answer."""
         remove_stale_partials(self.place.parent)

@@ -24,6 +24,7 @@ from synthsieve.data.dataset import Dataset
 from synthsieve.errors import CheckpointError, SynthsieveError, in_one_sentence
 from synthsieve.evaluation.accuracy import part_of, probabilities
 from synthsieve.files import remove_stale_partials, written_atomically
+from synthsieve.learning import checkpoint
 from synthsieve.learning.run_folder import Origin, RunFolder
 from synthsieve.progress import Progress, Silent
 
@@ -55,6 +56,10 @@ class Task(Protocol):
 
     def is_done(self) -> bool:
         """Whether it was brought to its end."""
+        ...
+
+    def is_whole(self) -> bool:
+        """Whether those that wait for it can use what it left there."""
         ...
 
     def carry_out(self, origin: Origin, dataset: Dataset, *, tell: Callable[[int], None]) -> None:
@@ -93,6 +98,10 @@ class Job:
     def is_done(self) -> bool:
         return is_finished(self.folder)
 
+    def is_whole(self) -> bool:
+        run = RunFolder.open(self.folder)
+        return checkpoint.is_whole(run.last) and checkpoint.is_whole(run.best)
+
     def carry_out(self, origin: Origin, dataset: Dataset, *, tell: Callable[[int], None]) -> None:
         _bring_to_its_end(self, origin, dataset, tell=tell)
 
@@ -100,10 +109,13 @@ class Job:
 def run_jobs(jobs: Sequence[Task], origin: Origin, *, workers: int, progress: Progress | None = None) -> None:
     """Bring every job to its end, each after those it waits for; runs begun earlier go on where they stopped.
 
-    An error in one of them, or Ctrl-C, ends all workers at once: what they wrote is whole, and can be gone on with.
+    One that is done, but damaged since, is done again where others wait for it. An error in one of them, or Ctrl-C,
+    ends all workers at once: what they wrote is whole, and can be gone on with.
     """
     progress = progress or Silent()
     done = {job.place for job in jobs if job.is_done()}
+    needed = {place for job in jobs if job.place not in done for place in job.after}
+    done -= {job.place for job in jobs if job.place in done & needed and not job.is_whole()}
     waiting = [job for job in jobs if job.place not in done]
     steps = {job.place: job.steps if job.place in done else 0 for job in jobs}
     total = sum(job.steps for job in jobs)
@@ -235,17 +247,29 @@ def _bring_to_its_end(job: Job, origin: Origin, dataset: Dataset, *, tell: Calla
     from synthsieve.learning.loop import branch, fit
 
     remove_stale_partials(job.folder)
+    (job.folder / "right.npz").unlink(missing_ok=True)  # of one that is done again: it is no longer finished
     if RunFolder.exists(job.folder):
         run = RunFolder.open(job.folder)
         run.check_asked(job.settings, dataset)
     else:
         run = RunFolder.create(job.folder, origin, job.settings, dataset)
+    if not _can_go_on(run):  # rather than an error that only who knows the folder could cure: it ends the same
+        for path in (run.last, run.previous, run.best):
+            path.unlink(missing_ok=True)
     if job.branch_of is not None and not run.last.is_file():
         branch(run, RunFolder.open(job.branch_of))
     judge = None if job.judge is None else judge_of(job.judge)
     telling = _Telling(tell, job.settings.total_steps - job.steps)
     fit(run, dataset, judge=judge, progress=telling, tell=lambda _: None)  # told at the end, from the history
     store_right(run, dataset)
+
+
+def _can_go_on(run: RunFolder) -> bool:
+    """Whether one of the two checkpoints is whole, and the best weights so far are; or whether there is none yet."""
+    there = [path for path in (run.last, run.previous) if path.is_file()]
+    if run.best.is_file() and not checkpoint.is_whole(run.best):
+        return False
+    return not there or any(map(checkpoint.is_whole, there))
 
 
 def judge_of(folder: Path) -> Any:

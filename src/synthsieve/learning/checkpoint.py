@@ -82,6 +82,15 @@ def load_weights(path: Path, learner: Learner) -> dict[str, Any]:
         return _take_place(learner, header)
 
 
+def is_whole(path: Path) -> bool:
+    """Whether there is a checkpoint, of either kind, with all its numbers."""
+    try:
+        _read(path)
+    except CheckpointError:
+        return False
+    return True
+
+
 def _take_place(learner: Learner, header: dict[str, Any]) -> dict[str, Any]:
     """Put the learner at the step of the header; its notes."""
     learner.step, notes = int(header["step"]), header["notes"]
@@ -92,7 +101,7 @@ def _take_place(learner: Learner, header: dict[str, Any]) -> dict[str, Any]:
 
 @contextmanager
 def damage_told(path: Path) -> Iterator[None]:
-    """What does not fit into a learner is told as the damage that it is: a checksum guards the numbers alone."""
+    """What does not fit into a learner is told as the damage that it is: whoever wrote a file can also sign it."""
     try:
         yield
     except DAMAGE as error:
@@ -125,6 +134,7 @@ def _write(
         "sha256": digest_of(tensors),
         "notes": notes,
     }
+    header["header_sha256"] = digest_of_header(header)
     with written_atomically(path) as partial:
         try:
             save_file(tensors, partial, metadata={"synthsieve": json.dumps(header, allow_nan=False)})
@@ -152,6 +162,8 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
         raise CheckpointError(f"{path} is no checkpoint of this program (expected {FORMAT!r} in its header): fit again")
     if header.get("sha256") != digest:
         raise CheckpointError(f"{path} is damaged: its numbers do not match their checksum; use another or fit again")
+    if "header_sha256" in header and header["header_sha256"] != digest_of_header(header):  # older files have none
+        raise CheckpointError(f"{path} is damaged: its header does not match its checksum; use another or fit again")
     return header, tensors
 
 
@@ -194,3 +206,9 @@ def digest_of(tensors: dict[str, Tensor]) -> str:
         digest.update(name.encode())
         digest.update(tensors[name].contiguous().numpy().tobytes())
     return digest.hexdigest()
+
+
+def digest_of_header(header: dict[str, Any]) -> str:
+    """The SHA-256 of all that a header says, but for this."""
+    said = {name: value for name, value in header.items() if name != "header_sha256"}
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()

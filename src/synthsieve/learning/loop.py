@@ -87,6 +87,7 @@ def fit(
     additions: Additions | None = None
     if checkpoints:
         additions, best = _take_up(run, learner, source, history, tell)
+    together.check_step(learner.step)
     checkpointed = additions
     watch = Watch(tell, history.rows)
     started, reason = time.monotonic(), None

@@ -126,9 +126,9 @@ class RunFolder:
     ) -> RunFolder:
         """Split the data and write `split.json` and `run.json`; a folder that holds a run is refused.
 
-        Of several processes one writes.
+        Of several processes one writes, and it alone looks: to the others its own files would be another's run.
         """
-        if cls.exists(path):
+        if write and cls.exists(path):
             raise ConfigError(f"{path} already holds a run: continue it with --resume, or choose another folder")
         split = make_split(
             dataset,
