@@ -238,8 +238,9 @@ def with_weight(file: Path) -> Any:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    schema = pq.read_schema(file)
-    name = "weight" if "weight" not in schema.names else "coreset_weight"
+    schema, name = pq.read_schema(file), "weight"
+    while name in schema.names:
+        name = f"coreset_{name}"
     return schema.append(pa.field(name, pa.float64())).remove_metadata()
 
 
@@ -247,5 +248,9 @@ def weighted(batch: Any, selected: np.ndarray, weight: np.ndarray, schema: Any) 
     """The selected rows of a batch, with their weights in the last column."""
     import pyarrow as pa
 
-    kept = pa.Table.from_batches([batch]).filter(pa.array(selected))
+    rows = pa.Table.from_batches([batch])
+    try:
+        kept = rows.filter(pa.array(selected))
+    except pa.ArrowNotImplementedError:  # views of text, which Arrow cannot pick from
+        kept = pa.concat_tables([rows.slice(row, 1) for row in np.flatnonzero(selected).tolist()]).combine_chunks()
     return kept.append_column(schema.names[-1], pa.array(weight[selected])).cast(schema)
