@@ -10,6 +10,7 @@ import pytest
 
 from synthsieve import select
 from synthsieve.errors import SelectionError
+from synthsieve.parquet_claims import text_bytes
 from synthsieve.sieve_files import read_table, write_selection
 from tests.distributed.made_up import sieved
 
@@ -108,6 +109,38 @@ def test_files_whose_lists_have_other_lengths_are_told(tmp_path, way, kind):
         )
     with pytest.raises(SelectionError, match="expected lists of"):
         way(tmp_path / "in", tmp_path / "out")
+
+
+@pytest.mark.parametrize("way", [in_memory, sieved])
+@pytest.mark.parametrize("column", ["y", "note", "logits"])
+def test_a_value_repeated_without_end_takes_no_room(tmp_path, way, column, monkeypatch):
+    monkeypatch.setattr("synthsieve.parquet_claims.ROOM", 1 << 20)
+    texts = pa.DictionaryArray.from_arrays(pa.array(np.zeros(COUNT, np.int32)), pa.array(["a" * 1_000_000]))
+    columns = {"y": LABELS, "logits": LISTS, column: texts}
+    if column == "logits":
+        columns["logits"] = pa.array([[0.0] * 50_000] * COUNT)
+    pq.write_table(pa.table(columns), tmp_path / "a.parquet", store_schema=False, compression="zstd")
+    assert (tmp_path / "a.parquet").stat().st_size < 20_000
+    with pytest.raises(SelectionError, match=r"a\.parquet"):
+        way(tmp_path / "a.parquet", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("way", [in_memory, sieved])
+def test_one_label_of_many_characters_is_told(tmp_path, way):
+    pq.write_table(pa.table({"y": ["a" * 201, *NAMES[1:].tolist()], "gradients": LISTS}), tmp_path / "a.parquet")
+    with pytest.raises(SelectionError, match="at most 200 characters, got one of 201"):
+        way(tmp_path / "a.parquet", tmp_path / "out")
+
+
+def test_text_is_counted_as_it_is(tmp_path, monkeypatch):
+    monkeypatch.setattr("synthsieve.parquet_claims._worst", lambda footer, names: 1 << 60)
+    words = ["ä", None, "", "bcd", "ä"]
+    columns = {"t": words, "b": [b"12", None, b"", b"3", b"4"], "l": [words] * 5, "s": [{"t": "a"}] * 5, "n": [1] * 5}
+    pq.write_table(pa.table(columns), tmp_path / "a.parquet")
+    assert text_bytes(tmp_path / "a.parquet") == 7 + 4
+    assert text_bytes(tmp_path / "a.parquet", ["t", "n"]) == 7
+    assert text_bytes(tmp_path / "a.parquet", ["n"]) == 0
 
 
 def test_files_in_another_order_of_columns_are_told(tmp_path):

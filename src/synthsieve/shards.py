@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from synthsieve.archive import MOST_EXPANSION
 from synthsieve.errors import SelectionError
+from synthsieve.parquet_claims import claimed_bytes, most_bytes, text_bytes
 from synthsieve.selection import door
 
 LABELS = ("labels", "label", "y", "class", "target")
@@ -27,7 +27,6 @@ _PREFIXES = {
     "gradients": ("grad_",),
 }
 _ROWS_AT_A_TIME = 65_536
-_ROOM = 1 << 30  # bytes that any table may take, however small its file
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
 
 
@@ -111,6 +110,7 @@ def batches(file: Path, columns: Iterable[str] | None = None, start: int = 0, st
         groups = [g for g in range(len(counts)) if ends[g + 1] > start and ends[g] < stop]
         row = int(ends[groups[0]]) if groups else 0
         wanted = None if columns is None else list(columns)
+        _check_text(file, wanted)
         for batch in parquet.iter_batches(_ROWS_AT_A_TIME, row_groups=groups, columns=wanted):
             first, last = max(start - row, 0), min(stop - row, len(batch))
             row += len(batch)
@@ -189,11 +189,20 @@ def _footer(file: Path) -> tuple[Any, int]:
 
 def _check_claim(file: Path, claim: Any) -> None:
     """Refuse a file that claims more cells than one of its size should hold, before room is made for them."""
-    size = file.stat().st_size
-    if claim.num_rows * max(1, claim.num_columns) * 8 > max(_ROOM, MOST_EXPANSION * size):
+    if claimed_bytes(claim) > most_bytes(file):
         raise SelectionError(
             f"expected a whole Parquet file, got {file.name}, which claims {claim.num_rows:,} rows of "
-            f"{claim.num_columns:,} columns in {size:,} bytes: write it again"
+            f"{claim.num_columns:,} columns in {file.stat().st_size:,} bytes: write it again"
+        )
+
+
+def _check_text(file: Path, columns: list[str] | None) -> None:
+    """Refuse a file that repeats long texts without end, before room is made for them."""
+    unpacked = text_bytes(file, columns)
+    if unpacked > most_bytes(file):
+        raise SelectionError(
+            f"expected at most {most_bytes(file):,} bytes of text in {file.name}, which has {file.stat().st_size:,} "
+            f"bytes, got {unpacked:,}: leave out columns that repeat long texts"
         )
 
 

@@ -17,6 +17,7 @@ Choice = TypeVar("Choice", bound=StrEnum)
 _SUM_TOLERANCE = 1e-3
 _ROWS_AT_A_TIME = 65_536
 _MOST_LABEL = 2**63
+_LONGEST_LABEL = 200  # characters: an array of text takes as much for each row as for the longest
 _LARGEST = float(np.finfo(np.float64).max)
 
 
@@ -177,7 +178,7 @@ def label_array(value: Any) -> np.ndarray:
             raise SelectionError("expected a label in every row, got an empty one: fill it in or drop that row")
         if all(isinstance(item, int | np.integer) and abs(int(item)) < _MOST_LABEL for item in array):
             return array.astype(np.int64)
-        return np.array([_text(item) for item in array], dtype=str)
+        return _texts(array)
     kind = array.dtype.kind
     if kind == "f":
         if not (np.isfinite(array).all() and (array == np.floor(array)).all()):
@@ -190,17 +191,25 @@ def label_array(value: Any) -> np.ndarray:
     if kind in "Mm" and np.isnat(array).any():
         raise SelectionError("expected a label in every row, got an empty one: fill it in or drop that row")
     if kind == "S":
-        return np.array([_text(item) for item in array.tolist()], dtype=str)
+        return _texts(array)
     if kind not in "biuUMm":
         raise SelectionError(f"expected whole numbers or text as labels, got {array.dtype}: convert them to either")
     return array.astype({"b": np.int64, "M": str, "m": str}.get(kind, array.dtype), copy=False)
 
 
-def _text(label: Any) -> str:
+def _texts(labels: np.ndarray) -> np.ndarray:
     try:
-        return label.decode("utf-8") if isinstance(label, bytes) else str(label)
-    except UnicodeDecodeError:
-        raise SelectionError(f"expected labels as text in UTF-8, got {label[:50]!r}: name them in text") from None
+        texts = [label.decode("utf-8") if isinstance(label, bytes) else str(label) for label in labels.tolist()]
+    except UnicodeDecodeError as error:
+        raise SelectionError(
+            f"expected labels as text in UTF-8, got {error.object[:50]!r}: name them in text"
+        ) from None
+    longest = max(map(len, texts), default=0)
+    if longest > _LONGEST_LABEL:
+        raise SelectionError(
+            f"expected labels of at most {_LONGEST_LABEL} characters, got one of {longest:,}: name classes shortly"
+        )
+    return np.array(texts, dtype=str)
 
 
 def weights(value: Any, length: int) -> np.ndarray:
