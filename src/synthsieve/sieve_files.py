@@ -224,7 +224,10 @@ def _write_selected_parquet(path: Path, shards: Shards, selection: Selection) ->
     rows = selection.rows()
     schema = with_weight(shards.files[0])
     start = 0
-    with pq.ParquetWriter(path, schema) as writer:
+    with (
+        path.open("wb") as out,
+        pq.ParquetWriter(out, schema) as writer,
+    ):  # by its name it could be taken for an address
         for file in shards.files:
             for batch in batches(file):
                 part = slice(start, start + len(batch))
