@@ -10,7 +10,10 @@ import pytest
 import synthsieve
 
 ROOT = Path(synthsieve.__file__).parent
-COMMON = {"archive", "config", "errors", "files", "layout", "pool", "progress", "randomness", "sharing", "waveforms"}
+COMMON = {
+    "archive", "config", "errors", "files", "layout", "parquet_claims", "pool", "progress", "randomness", "sharing",
+    "waveforms",
+}  # fmt: skip
 MAY_KNOW = {
     "charts": COMMON,
     "data": COMMON,

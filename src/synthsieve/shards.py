@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from synthsieve.archive import MOST_EXPANSION
 from synthsieve.errors import SelectionError
+from synthsieve.parquet_claims import claimed_bytes, most_bytes, text_bytes
 from synthsieve.selection import door
 
 LABELS = ("labels", "label", "y", "class", "target")
@@ -27,7 +27,6 @@ _PREFIXES = {
     "gradients": ("grad_",),
 }
 _ROWS_AT_A_TIME = 65_536
-_ROOM = 1 << 30  # bytes that any table may take, however small its file
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
 
 
@@ -73,16 +72,13 @@ def open_shards(path: Path, *, label: str | None = None) -> Shards:
     schema = footers[0][0]
     for file, (other, _) in zip(files, footers, strict=True):
         if not other.equals(schema):
-            odd = next(
-                (f.name for f in [*other, *schema] if f not in list(schema) or f not in list(other)), "their order"
-            )
+            odd = next((f.name for f in [*other, *schema] if f not in list(schema) or f not in list(other)), None)
+            got = "another order" if odd is None else f"another {odd}"
             raise SelectionError(
-                f"expected {file.name} to have the columns of {files[0].name}, got another {odd}: write them alike"
+                f"expected {file.name} to have the columns of {files[0].name}, got {got}: write them alike"
             )
     names = schema.names
     name = label_name(names, label, path)
-    if names.count(name) > 1:
-        raise SelectionError(f"expected one column {name} in {path.name}, got several: rename or drop the others")
     answers, classes = {}, None
     for kind in ANSWERS:
         columns = [kind] if kind in names else [n for n in names if n.startswith(_PREFIXES[kind]) and n != name]
@@ -95,6 +91,9 @@ def open_shards(path: Path, *, label: str | None = None) -> Shards:
         features = tuple(field.name for field in schema if field.name != name and _is_numeric(field.type))
         if not features:
             raise SelectionError(f"expected number columns beside {name} in {path.name}, got none: add logits")
+    for used in (name, *features, *(column for columns in answers.values() for column in columns)):
+        if names.count(used) > 1:
+            raise SelectionError(f"expected one column {used} in {path.name}, got several: rename or drop the others")
     rows = tuple(count for _, count in footers)
     return Shards(path, files, rows, name, answers, features, _as_labels(classes, schema.field(name).type))
 
@@ -111,6 +110,7 @@ def batches(file: Path, columns: Iterable[str] | None = None, start: int = 0, st
         groups = [g for g in range(len(counts)) if ends[g + 1] > start and ends[g] < stop]
         row = int(ends[groups[0]]) if groups else 0
         wanted = None if columns is None else list(columns)
+        _check_text(file, wanted)
         for batch in parquet.iter_batches(_ROWS_AT_A_TIME, row_groups=groups, columns=wanted):
             first, last = max(start - row, 0), min(stop - row, len(batch))
             row += len(batch)
@@ -124,14 +124,17 @@ def read_matrix(given: Iterable[Any], columns: tuple[str, ...], num_rows: int) -
     """Columns side by side, (n, d), filled batch by batch; one list column counts as d."""
     filled, matrix = 0, None
     for batch in given:
-        parts = [batch.column(name) for name in columns]
+        parts = [_decoded(batch.column(name)) for name in columns]
         if any(part.null_count for part in parts):
             raise SelectionError(f"expected no nulls in {', '.join(columns[:3])}, got some: fill or drop those rows")
-        if len(columns) == 1 and "list" in str(parts[0].type):
+        if len(columns) == 1 and door.is_list(parts[0].type):
             block = door.rows_of_lists(parts[0])
             if matrix is not None and block.shape[1] != matrix.shape[1]:
                 raise SelectionError(f"expected lists of one length in {columns[0]}, got several: repair the odd rows")
         else:
+            odd = next((part.type for part in parts if not _is_numeric(part.type)), None)
+            if odd is not None:
+                raise SelectionError(f"expected numbers in {', '.join(columns[:3])}, got {odd}: convert them first")
             block = np.column_stack([part.to_numpy(zero_copy_only=False) for part in parts])
         if block.dtype.kind not in "fiub":
             raise SelectionError(
@@ -149,14 +152,14 @@ def read_labels(given: Iterable[Any], name: str) -> np.ndarray:
     """The labels (n,), of any type."""
     import pyarrow as pa
 
-    parts = []
-    for batch in given:
-        column = batch.column(name)
-        parts.append(column.dictionary_decode() if pa.types.is_dictionary(column.type) else column)
+    parts = [_decoded(batch.column(name)) for batch in given]
     nulls = sum(part.null_count for part in parts)
     if nulls:
         raise SelectionError(f"expected a label in every row of {name}, got {nulls} nulls: fill or drop them")
-    return pa.concat_arrays(parts).to_numpy(zero_copy_only=False) if parts else np.empty(0, dtype=np.int64)
+    try:
+        return pa.concat_arrays(parts).to_numpy(zero_copy_only=False) if parts else np.empty(0, dtype=np.int64)
+    except (pa.ArrowException, ValueError) as error:  # text that is none, a date that no calendar has
+        raise SelectionError(f"expected labels in {name}, got {_first_line(error)}: write them again") from None
 
 
 def label_name(names: list[str], label: str | None, path: Path) -> str:
@@ -186,11 +189,20 @@ def _footer(file: Path) -> tuple[Any, int]:
 
 def _check_claim(file: Path, claim: Any) -> None:
     """Refuse a file that claims more cells than one of its size should hold, before room is made for them."""
-    size = file.stat().st_size
-    if claim.num_rows * max(1, claim.num_columns) * 8 > max(_ROOM, MOST_EXPANSION * size):
+    if claimed_bytes(claim) > most_bytes(file):
         raise SelectionError(
             f"expected a whole Parquet file, got {file.name}, which claims {claim.num_rows:,} rows of "
-            f"{claim.num_columns:,} columns in {size:,} bytes: write it again"
+            f"{claim.num_columns:,} columns in {file.stat().st_size:,} bytes: write it again"
+        )
+
+
+def _check_text(file: Path, columns: list[str] | None) -> None:
+    """Refuse a file that repeats long texts without end, before room is made for them."""
+    unpacked = text_bytes(file, columns)
+    if unpacked > most_bytes(file):
+        raise SelectionError(
+            f"expected at most {most_bytes(file):,} bytes of text in {file.name}, which has {file.stat().st_size:,} "
+            f"bytes, got {unpacked:,}: leave out columns that repeat long texts"
         )
 
 
@@ -202,8 +214,19 @@ def _whole(file: Path) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowException, OSError, ValueError, TypeError, OverflowError) as error:
-        first = (str(error).splitlines() or [type(error).__name__])[0]
-        raise SelectionError(f"expected a whole Parquet file, got {file.name} ({first}): write it again") from None
+        why = _first_line(error)
+        raise SelectionError(f"expected a whole Parquet file, got {file.name} ({why}): write it again") from None
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def _decoded(column: Any) -> Any:
+    """A column as its values, where it was stored as numbers of the values of a dictionary."""
+    import pyarrow as pa
+
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 
 def _is_numeric(kind: Any) -> bool:

@@ -133,8 +133,8 @@ class Selection(Told):
         """Write every row's fate, atomically: row, selected, weight, entropy, rank, assignment and reason."""
         import pyarrow.parquet as pq
 
-        with written_atomically(Path(path)) as partial:
-            pq.write_table(fates(self.rows()), partial)
+        with written_atomically(Path(path)) as partial, partial.open("wb") as file:
+            pq.write_table(fates(self.rows()), file)
 
     def with_notes(self, *notes: str) -> Selection:
         """The same selection with more to say."""

@@ -224,7 +224,10 @@ def _write_selected_parquet(path: Path, shards: Shards, selection: Selection) ->
     rows = selection.rows()
     schema = with_weight(shards.files[0])
     start = 0
-    with pq.ParquetWriter(path, schema) as writer:
+    with (
+        path.open("wb") as out,
+        pq.ParquetWriter(out, schema) as writer,
+    ):  # by its name it could be taken for an address
         for file in shards.files:
             for batch in batches(file):
                 part = slice(start, start + len(batch))
@@ -238,8 +241,9 @@ def with_weight(file: Path) -> Any:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    schema = pq.read_schema(file)
-    name = "weight" if "weight" not in schema.names else "coreset_weight"
+    schema, name = pq.read_schema(file), "weight"
+    while name in schema.names:
+        name = f"coreset_{name}"
     return schema.append(pa.field(name, pa.float64())).remove_metadata()
 
 
@@ -247,5 +251,9 @@ def weighted(batch: Any, selected: np.ndarray, weight: np.ndarray, schema: Any) 
     """The selected rows of a batch, with their weights in the last column."""
     import pyarrow as pa
 
-    kept = pa.Table.from_batches([batch]).filter(pa.array(selected))
+    rows = pa.Table.from_batches([batch])
+    try:
+        kept = rows.filter(pa.array(selected))
+    except pa.ArrowNotImplementedError:  # views of text, which Arrow cannot pick from
+        kept = pa.concat_tables([rows.slice(row, 1) for row in np.flatnonzero(selected).tolist()]).combine_chunks()
     return kept.append_column(schema.names[-1], pa.array(weight[selected])).cast(schema)

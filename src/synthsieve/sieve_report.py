@@ -90,17 +90,21 @@ class Told:
         ]
         for figures in self.figures[:20]:
             lines.append(
-                f"{str(self.classes[figures.label])[:14]:>14} {figures.size:>10,} {figures.selected:>9,} "
+                f"{_on_one_line(self.classes[figures.label])[:14]:>14} {figures.size:>10,} {figures.selected:>9,} "
                 f"{figures.gradient_bound:>10.4g} {figures.gradient_error:>10.4g} {figures.heaviest:>9.1%}  "
                 f"{figures.method}"
             )
         if len(self.figures) > 20:
             lines.append(f"  ... and {len(self.figures) - 20} more classes")
-        lines += [f"note: {note}" for note in self.notes[:8]]
+        lines += [f"note: {_on_one_line(note)}" for note in self.notes[:8]]
         if len(self.notes) > 8:
             lines.append(f"note: ... and {len(self.notes) - 8} more")
         lines.append(f"{self.seconds:.2f} s" + _compiled(self.compile_seconds))
         return "\n".join(lines)
+
+
+def _on_one_line(text: Any) -> str:
+    return " ".join(str(text).split())
 
 
 def fates(rows: dict[str, np.ndarray]) -> Any:

@@ -278,7 +278,7 @@ def test_parquet_keeps_types_and_words(tmp_path: Path) -> None:
 def test_a_small_parquet_of_endless_rows_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.parquet"
     parquet.write_table(pa.table({"a": np.zeros(2_000_000, np.int64), "y": np.zeros(2_000_000, np.int8)}), path)
-    monkeypatch.setattr("synthsieve.data.table.ROOM", 1 << 20)
+    monkeypatch.setattr("synthsieve.parquet_claims.ROOM", 1 << 20)
     with pytest.raises(DataError, match="claims 2,000,000 rows of 2 columns in"):
         load(str(path), label="y")
 

@@ -73,6 +73,27 @@ def test_a_machine_too_busy_for_ray_is_told(alone, monkeypatch):
         pass
 
 
+def test_ray_on_this_machine_is_a_new_one_that_no_other_machine_hears(alone, monkeypatch):
+    import ray
+    from ray._private import ray_constants, services
+
+    asked = {}
+    before = ray_constants.ENABLE_RAY_CLUSTER
+
+    def init(**given):
+        asked.update(given, own_address=services.get_node_ip_address(), environment=dict(os.environ))
+
+    monkeypatch.setenv("RAY_ADDRESS", "192.0.2.1:6379")
+    monkeypatch.setattr(ray, "init", init)
+    with on_ray.connected("local", workers=1):
+        pass
+    assert asked["address"] == "local"
+    assert asked["own_address"] == "127.0.0.1"
+    assert asked["environment"]["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] == "0"
+    assert before == ray_constants.ENABLE_RAY_CLUSTER
+    assert "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER" not in os.environ
+
+
 @pytest.mark.parametrize("option", [["--dry-run"], ["--curvature", "softmax"], ["--jobs", "2"]])
 def test_options_that_do_not_go_together_are_told(tmp_path, capsys, option):
     source = write_shards(tmp_path / "in", *rows(300))
@@ -123,7 +144,10 @@ def refuses(number):
 
 @pytest.mark.slow
 def test_a_killed_worker_costs_its_piece_and_errors_keep_their_words(tmp_path, alone):
+    import ray
+
     with on_ray.connected("local", workers=2) as engine:
+        assert [node["NodeManagerAddress"] for node in ray.nodes()] == ["127.0.0.1"]
         for name in ("blocks", "parts"):
             folder = tmp_path / name
             folder.mkdir()

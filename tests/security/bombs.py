@@ -89,6 +89,17 @@ def repeated_rows(folder: Path) -> str:
     return str(path)
 
 
+def long_texts(folder: Path) -> str:
+    """Three thousand rows, each with the same million characters."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    texts = pa.DictionaryArray.from_arrays(pa.array(np.zeros(3000, np.int32)), pa.array(["9" * 1_000_000]))
+    table = pa.table({"c0": np.arange(3000) % 2, "c1": np.zeros(3000), "c2": texts})
+    pq.write_table(table, folder / "a.parquet", store_schema=False)
+    return str(folder / "a.parquet")
+
+
 def mat(folder: Path) -> str:
     """A packed matrix that claims four thousand million numbers."""
     flags = struct.pack("<IIII", 6, 8, 9, 0)
@@ -118,6 +129,7 @@ BOMBS: dict[str, Callable[[Path], str]] = {
     "an NPZ that claims rows of nothing": lambda at: packed_npz(at, (2**60, 0), 0),
     "an idx file with a gigabyte behind its data": packed_idx,
     "a Parquet file of 60 million equal rows": repeated_rows,
+    "a Parquet file of one long text in every row": long_texts,
     "a MAT file that claims 4 GB": mat,
     "a CSV of one endless cell": lambda at: text(at, "a.csv", "c0,c1\n1," + "9" * (20 << 20)),
     "a CSV of a million columns": lambda at: text(at, "a.csv", ",".join(f"c{i}" for i in range(1_000_000)) + "\n"),

@@ -79,6 +79,11 @@ BAD = {
     ),
     "per class alone": ({"labels": LABELS, "logits": LOGITS, "keep_per_class": True}, "beside keep_per_class"),
     "fractions": ({"labels": LABELS + 0.5, "logits": LOGITS}, "whole numbers or text"),
+    "large numbers": ({"labels": [2**63, 1] * 60, "gradients": LOGITS}, "labels below 2^63"),
+    "complex labels": ({"labels": LABELS + 1j, "gradients": LOGITS}, "got complex128"),
+    "records": ({"labels": np.zeros(120, [("a", "i4")]), "gradients": LOGITS}, "whole numbers or text"),
+    "no time": ({"labels": np.array(["2020-01-01", "NaT"] * 60, "M8[D]"), "gradients": LOGITS}, "an empty one"),
+    "bytes": ({"labels": np.array([b"\xff", b"b"] * 60), "gradients": LOGITS}, "UTF-8"),
 }
 
 
@@ -135,6 +140,10 @@ def test_any_layout_gives_the_same_and_its_compilation_is_not_counted_as_work(dt
         assert (len(_fill.signatures), len(_partition.signatures), len(_hashes.signatures)) == known
         assert np.array_equal(chosen.indices, plain.indices)
         assert chosen.gradient_bound == plain.gradient_bound
+
+
+def test_endless_whole_numbers_are_labels_as_text():
+    assert synthsieve.select(labels=[2**70, 1] * 60, gradients=LOGITS).classes == ("1", str(2**70))
 
 
 @pytest.mark.parametrize("factor", [2.0**-700, 2.0**600])

@@ -11,6 +11,7 @@ from synthsieve.cli.doctor import doctor
 from synthsieve.cli.evaluate import evaluate
 from synthsieve.cli.export import export
 from synthsieve.cli.fit import fit
+from synthsieve.cli.printing import echo
 from synthsieve.cli.report import report
 from synthsieve.cli.reproduce import reproduce
 from synthsieve.cli.run import run
@@ -58,7 +59,7 @@ def main(arguments: list[str] | None = None) -> None:
         said = in_one_sentence(error)
         if said is None or "--debug" in arguments:
             raise
-        typer.echo(f"synthsieve: {said}", err=True)
+        echo(f"synthsieve: {' '.join(said.splitlines())}", err=True)
         raise SystemExit(2) from None
     except KeyboardInterrupt:  # while typer was not listening: before the verb began, or after it ended
         _say_interrupted()

@@ -8,6 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+from synthsieve.cli.printing import echo
+
 Out = Annotated[Path, typer.Option("--out", "-o", help="Folder to write to.")]
 Run = Annotated[Path, typer.Argument(help="The folder that `synthsieve fit` wrote.", metavar="OUT")]
 Source = Annotated[
@@ -48,9 +50,9 @@ def use_threads(threads: int | None) -> None:
 
 def say(line: str, *, as_json: bool) -> None:
     """A line for people: on standard output, or on standard error when that belongs to JSON."""
-    typer.echo(line, err=as_json)
+    echo(line, err=as_json)
 
 
 def finish(result: dict[str, Any], lines: list[str], *, as_json: bool) -> None:
     """The result, as JSON or in words."""
-    typer.echo(json.dumps(result, indent=2) if as_json else "\n".join(lines))
+    echo(json.dumps(result, indent=2) if as_json else "\n".join(lines))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from synthsieve.cli import options
+from synthsieve.cli.printing import echo
 from synthsieve.errors import SelectionError
 from synthsieve.files import was_cut_short
 
@@ -122,10 +123,10 @@ def select(
 
 def _say(told: Told, paths: list[Path], *, as_json: bool) -> None:
     if as_json:
-        typer.echo(json.dumps({**told.as_dict(), "files": [str(path) for path in paths]}, indent=2))
+        echo(json.dumps({**told.as_dict(), "files": [str(path) for path in paths]}, indent=2))
     else:
-        typer.echo(told.summary())
-        typer.echo("wrote " + ", ".join(str(path) for path in paths))
+        echo(told.summary())
+        echo("wrote " + ", ".join(str(path) for path in paths))
 
 
 def _sieving(*, method: str, memory_limit: str | None, **asked: Any) -> Sieving:
@@ -211,9 +212,9 @@ def _foretell(table: Table, budget: float | int, method: str, refine: bool, *, a
 
     told = foretell(table, budget, method, refine)
     if as_json:
-        typer.echo(json.dumps(told, indent=2))
+        echo(json.dumps(told, indent=2))
     else:
-        typer.echo(
+        echo(
             f"{told['rows']:,} rows in {told['classes']} classes, {told['selected']:,} to select by {told['method']}: "
             f"about {told['memory_bytes'] / 1e6:,.0f} MB and {told['seconds']:.0f} s on {told['cores']} cores; "
             "nothing written"

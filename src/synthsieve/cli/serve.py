@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from synthsieve.cli import options
+from synthsieve.cli.printing import echo
 
 
 def serve(
@@ -49,7 +50,7 @@ def serve(
         lines = (
             f"{view.name}: {len(view):,} samples at\n  {url}\nCtrl-C ends it; the address works on this machine alone"
         )
-        typer.echo(json.dumps(told) if as_json else lines)
+        echo(json.dumps(told) if as_json else lines)
         if not no_open:
             show(url)
 

@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from synthsieve.archive import MOST_EXPANSION
 from synthsieve.data.arrow_types import is_text
 from synthsieve.data.dataset import Dataset, Examples, Kind
 from synthsieve.data.labels import Labels, check_lengths, listed, read_labels
@@ -25,11 +24,11 @@ from synthsieve.data.rows import read_rows, rows_alike, rows_from_arrow
 from synthsieve.data.schema import ColumnType, read_types, repeated_names
 from synthsieve.data.sources import Request
 from synthsieve.errors import DataError
+from synthsieve.parquet_claims import claimed_bytes, most_bytes, text_bytes
 
 __all__ = ["labels_of", "load_csv", "load_parquet", "rows_alike", "rows_from_arrow", "tidied"]
 
 WHOLE_AS_FLOAT = re.compile(r"-?\d+\.0+")
-ROOM = 1 << 30  # bytes that any table may take, however small its file
 MISSING = ("", "?", "NA", "N/A", "n/a", "nan", "NaN", "null", "NULL")
 
 
@@ -67,7 +66,7 @@ def load_parquet(request: Request) -> Dataset:
         # The file itself, opened here: given a path, pyarrow would read column values out of folder names.
         with path.open("rb") as stream:
             claim = parquet.read_metadata(stream)
-            _check_rows(path, claim.num_rows, claim.num_columns)
+            _check_claim(path, claim)
             table = parquet.read_table(stream)
         table.validate(full=True)
         _ = list(table.column_names)
@@ -112,16 +111,15 @@ def _need_label(request: Request) -> str:
     return request.label
 
 
-def _check_rows(path: Path, rows: int, columns: int) -> None:
-    """Refuse a claim of more cells than a file of this size should hold, before room is made for them.
+def _check_claim(path: Path, claim: Any) -> None:
+    """Refuse more cells, or longer ones, than a file of this size should hold, before room is made for them.
 
     Parquet can store one value repeated without end in a few bytes; a table of such columns teaches nothing.
     """
-    size = path.stat().st_size
-    if rows * columns * 8 > max(ROOM, MOST_EXPANSION * size):
+    if claimed_bytes(claim) > most_bytes(path) or text_bytes(path) > most_bytes(path):
         raise DataError(
-            f"{path} claims {rows:,} rows of {columns:,} columns in {size:,} bytes: it is damaged, or repeats one row"
-            " without end; write fewer rows"
+            f"{path} claims {claim.num_rows:,} rows of {claim.num_columns:,} columns in {path.stat().st_size:,} bytes:"
+            " it is damaged, or repeats one row without end; write fewer rows"
         )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from synthsieve.distributed.blocks import Block
 from synthsieve.distributed.work_folder import WorkFolder
+from synthsieve.errors import SelectionError
 from synthsieve.selection import door
 from synthsieve.selection.gradients import residuals_of_logits, residuals_of_probabilities
 from synthsieve.selection.methods import Method
@@ -44,6 +45,7 @@ class Job:
         work: where arrays lie between stages; every worker must see it under the same name.
         sieving: what was asked.
         classes: the label of each column of the answers, or of each class index; None where labels are indices.
+        widths: how many numbers a row has of each kind of answers, where that is known.
     """
 
     shards: Shards
@@ -51,6 +53,7 @@ class Job:
     work: WorkFolder
     sieving: Sieving
     classes: tuple[Any, ...] | None = field(default=None)
+    widths: dict[str, int] = field(default_factory=dict)
 
     @property
     def judged_by(self) -> str | None:
@@ -66,6 +69,11 @@ class Job:
         """Logits, probabilities or gradients of a block, checked: (n, d)."""
         block, columns = self.blocks[number], self.shards.answers[kind]
         read = read_matrix(batches(block.file, columns, block.start, block.stop), columns, block.num_rows)
+        if read.shape[1] != self.widths.get(kind, read.shape[1]):
+            raise SelectionError(
+                f"expected lists of {self.widths[kind]} numbers in {columns[0]} as in the first row, "
+                f"got {read.shape[1]} in row {block.first_row}: repair the odd rows"
+            )
         if kind == "probabilities":
             return door.probabilities(read, first_row=block.first_row)
         return door.matrix(read, kind, first_row=block.first_row)

@@ -31,6 +31,7 @@ LOCAL = "local"
 _SECONDS_TO_CONNECT = 4.0
 _SECONDS_TO_ANSWER = 12.0
 _OBJECT_STORE = 100 * 2**20  # the least Ray takes is 75 MB
+_ANY_ADDRESS = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"  # Ray's name for listening to other machines
 _RETRIES = 8  # of a piece whose worker was lost
 
 
@@ -116,19 +117,39 @@ def _begin(ray: Any, workers: int, folder: str) -> None:
     """Start Ray here; a busy machine may need more than the half minute that Ray waits, so it gets three of them."""
     for attempt in range(3):
         try:
-            ray.init(
-                num_cpus=workers,
-                object_store_memory=_OBJECT_STORE,
-                include_dashboard=False,
-                log_to_driver=False,
-                logging_level=logging.ERROR,
-                _temp_dir=folder,
-            )
+            with _heard_here_alone():
+                ray.init(
+                    address=LOCAL,  # else Ray would go where RAY_ADDRESS points
+                    num_cpus=workers,
+                    object_store_memory=_OBJECT_STORE,
+                    include_dashboard=False,
+                    log_to_driver=False,
+                    logging_level=logging.ERROR,
+                    _temp_dir=folder,
+                )
             return
         except Exception as error:
             if attempt == 2 or "timed out" not in str(error):
                 raise
             ray.shutdown()
+
+
+@contextmanager
+def _heard_here_alone() -> Iterator[None]:
+    """Let a Ray that starts meanwhile listen on 127.0.0.1, as it does on other systems: on Linux it would listen to the
+    whole network, and older versions run what anybody sends."""
+    from ray._private import ray_constants
+
+    before, constant = os.environ.get(_ANY_ADDRESS), getattr(ray_constants, "ENABLE_RAY_CLUSTER", None)
+    os.environ[_ANY_ADDRESS], ray_constants.ENABLE_RAY_CLUSTER = "0", False  # for its processes; for this one
+    try:
+        yield
+    finally:
+        ray_constants.ENABLE_RAY_CLUSTER = constant
+        if before is None:
+            del os.environ[_ANY_ADDRESS]
+        else:
+            os.environ[_ANY_ADDRESS] = before
 
 
 def required() -> Any:

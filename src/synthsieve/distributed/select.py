@@ -88,10 +88,11 @@ def select_shards(
     created = not out.exists()
     work = WorkFolder.within(out)
     try:
-        width = max(len(columns) for columns in shards.answers.values())
-        blocks = cut(shards, rows_in_a_block(width if width > 1 else _list_width(shards)))
-        job = Job(shards, blocks, work, sieving, shards.classes)
-        stages = _Stages(engine, len(blocks), progress or Silent())
+        widths = _widths(shards)
+        job = Job(
+            shards, cut(shards, rows_in_a_block(max(widths.values()))), work, sieving, shards.classes, widths=widths
+        )
+        stages = _Stages(engine, len(job.blocks), progress or Silent())
         told = _sieve(job, budget, stages)
         told = replace(told, seconds=time.perf_counter() - started, stages=stages.seconds)
         summary = {key: value for key, value in told.as_dict().items() if not key.endswith("seconds")}
@@ -155,17 +156,14 @@ def _check(shards: Shards, sieving: Sieving) -> None:
         raise SelectionError(f"expected parts of at least 1,000 rows, got {sieving.part_rows}: try 100000")
 
 
-def _list_width(shards: Shards) -> int:
-    """How many numbers the first row's lists hold."""
+def _widths(shards: Shards) -> dict[str, int]:
+    """How many numbers the first row has of each kind of answers."""
     from synthsieve.shards import batches, read_matrix
 
-    widest = 1
-    for columns in shards.answers.values():
-        for file, rows in zip(shards.files, shards.file_rows, strict=True):
-            if rows:
-                widest = max(widest, read_matrix(batches(file, columns, 0, 1), columns, 1).shape[1])
-                break
-    return widest
+    file = next(file for file, rows in zip(shards.files, shards.file_rows, strict=True) if rows)
+    return {
+        kind: read_matrix(batches(file, columns, 0, 1), columns, 1).shape[1] for kind, columns in shards.answers.items()
+    }
 
 
 def _with_classes(job: Job, stages: _Stages) -> Job:

@@ -21,10 +21,14 @@ def write(job: Job, number: int) -> dict[str, Any]:
 
     block, rows = job.blocks[number], _fate_of_rows(job, number)
     name = f"part-{number:05d}.parquet"
-    with written_atomically(job.work.path / FATES / name) as partial:
-        pq.write_table(fates(rows), partial)
+    with written_atomically(job.work.path / FATES / name) as partial, partial.open("wb") as file:
+        pq.write_table(fates(rows), file)
     schema, start = with_weight(block.file), 0
-    with written_atomically(job.work.path / SELECTED / name) as partial, pq.ParquetWriter(partial, schema) as writer:
+    with (
+        written_atomically(job.work.path / SELECTED / name) as partial,
+        partial.open("wb") as file,
+        pq.ParquetWriter(file, schema) as writer,
+    ):
         for batch in batches(block.file, None, block.start, block.stop):
             part = slice(start, start + len(batch))
             if rows["selected"][part].any():

@@ -16,6 +16,8 @@ Choice = TypeVar("Choice", bound=StrEnum)
 # Rows of float32 probabilities may miss 1 by this much.
 _SUM_TOLERANCE = 1e-3
 _ROWS_AT_A_TIME = 65_536
+_MOST_LABEL = 2**63
+_LONGEST_LABEL = 200  # characters: an array of text takes as much for each row as for the longest
 _LARGEST = float(np.finfo(np.float64).max)
 
 
@@ -58,9 +60,12 @@ def _from_arrow(column: Any) -> np.ndarray:
         raise SelectionError(
             f"expected a column without nulls, got {column.null_count}: fill them in or drop those rows"
         )
-    if "list" not in str(column.type):
-        return column.to_numpy(zero_copy_only=False)
-    return rows_of_lists(column)
+    return rows_of_lists(column) if is_list(column.type) else column.to_numpy(zero_copy_only=False)
+
+
+def is_list(kind: Any) -> bool:
+    """Whether an Arrow type is one of lists; others may hold lists, or be called so."""
+    return str(kind).startswith(("list", "large_list", "fixed_size_list"))
 
 
 def rows_of_lists(column: Any) -> np.ndarray:
@@ -162,7 +167,7 @@ def any_labels(value: Any) -> Labels:
 
 
 def label_array(value: Any) -> np.ndarray:
-    """Whole numbers or text (n,), of whatever came."""
+    """Whole numbers or text (n,), of whatever came: bytes are read as UTF-8, dates and spans are told as text."""
     array = as_array(value)
     if array.ndim != 1:
         raise SelectionError(f"expected labels of shape (n,), got shape {array.shape}: give one label a row")
@@ -171,13 +176,40 @@ def label_array(value: Any) -> np.ndarray:
             raise SelectionError("expected one label a row, got a list of them: choose one or join them to a text")
         if any(item is None or item != item for item in array):
             raise SelectionError("expected a label in every row, got an empty one: fill it in or drop that row")
-        whole = all(isinstance(item, int | np.integer) for item in array)
-        array = array.astype(np.int64 if whole else str)
-    if np.issubdtype(array.dtype, np.floating):
+        if all(isinstance(item, int | np.integer) and abs(int(item)) < _MOST_LABEL for item in array):
+            return array.astype(np.int64)
+        return _texts(array)
+    kind = array.dtype.kind
+    if kind == "f":
         if not (np.isfinite(array).all() and (array == np.floor(array)).all()):
             raise SelectionError("expected whole numbers or text as labels, got fractions or nan: round or name them")
-        array = array.astype(np.int64)
-    return array.astype(np.int64) if array.dtype == bool else array
+        if (np.abs(array) >= _MOST_LABEL).any():
+            raise SelectionError(
+                f"expected labels below 2^63, got {array[np.argmax(np.abs(array))]:g}: give such numbers as text"
+            )
+        return array.astype(np.int64)
+    if kind in "Mm" and np.isnat(array).any():
+        raise SelectionError("expected a label in every row, got an empty one: fill it in or drop that row")
+    if kind == "S":
+        return _texts(array)
+    if kind not in "biuUMm":
+        raise SelectionError(f"expected whole numbers or text as labels, got {array.dtype}: convert them to either")
+    return array.astype({"b": np.int64, "M": str, "m": str}.get(kind, array.dtype), copy=False)
+
+
+def _texts(labels: np.ndarray) -> np.ndarray:
+    try:
+        texts = [label.decode("utf-8") if isinstance(label, bytes) else str(label) for label in labels.tolist()]
+    except UnicodeDecodeError as error:
+        raise SelectionError(
+            f"expected labels as text in UTF-8, got {error.object[:50]!r}: name them in text"
+        ) from None
+    longest = max(map(len, texts), default=0)
+    if longest > _LONGEST_LABEL:
+        raise SelectionError(
+            f"expected labels of at most {_LONGEST_LABEL} characters, got one of {longest:,}: name classes shortly"
+        )
+    return np.array(texts, dtype=str)
 
 
 def weights(value: Any, length: int) -> np.ndarray:

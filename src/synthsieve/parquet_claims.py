@@ -1,0 +1,74 @@
+"""What the cells of a Parquet file would take in memory, found without making room for them.
+
+Parquet stores a value that is repeated without end in a few bytes: a file of 1 kB can hold gigabytes of lists or text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from synthsieve.archive import MOST_EXPANSION
+
+ROOM = 1 << 30  # bytes that any table may take, however small its file
+_LARGE = 1 << 25  # bytes of a file that may expand to more than machines have: its text is not looked through
+_CELL = 8  # bytes
+
+
+def most_bytes(path: Path) -> int:
+    """How much a file of this size may take."""
+    return max(ROOM, MOST_EXPANSION * path.stat().st_size)
+
+
+def claimed_bytes(footer: Any) -> int:
+    """What the cells take by the file's own word, eight bytes each; a list has as many as it holds."""
+    columns = [footer.schema.column(column) for column in range(footer.num_columns)]
+    lists = [number for number, column in enumerate(columns) if column.max_repetition_level]
+    groups = range(footer.num_row_groups if lists else 0)
+    held = sum(footer.row_group(group).column(column).num_values for group in groups for column in lists)
+    return _CELL * (footer.num_rows * max(1, footer.num_columns) + held)
+
+
+def text_bytes(path: Path, wanted: Collection[str] | None = None) -> int:
+    """What the text in the `wanted` columns takes; 0 where that cannot be more than `most_bytes`, or the file is large.
+
+    Each text is read once, however often it occurs. Text within lists and structures is not counted.
+    """
+    import pyarrow.parquet as pq
+
+    if path.stat().st_size >= _LARGE:
+        return 0
+    with pq.ParquetFile(path) as parquet:
+        names = [name for name in _texts(parquet.metadata) if wanted is None or name in wanted]
+        if _worst(parquet.metadata, names) <= most_bytes(path):
+            return 0
+    total = 0
+    with pq.ParquetFile(path, read_dictionary=names) as parquet:
+        for batch in parquet.iter_batches(columns=names):
+            for column in batch.columns:
+                lengths = np.array([*map(_length, column.dictionary), 0], dtype=np.int64)
+                total += int(lengths[column.indices.fill_null(len(lengths) - 1).to_numpy()].sum())
+    return total
+
+
+def _length(value: Any) -> int:
+    return 0 if value.as_buffer() is None else value.as_buffer().size
+
+
+def _texts(footer: Any) -> list[str]:
+    """Columns of text or bytes, but for those within others."""
+    columns = [footer.schema.column(column) for column in range(footer.num_columns)]
+    return [column.path for column in columns if column.physical_type == "BYTE_ARRAY" and column.path == column.name]
+
+
+def _worst(footer: Any, names: Collection[str]) -> int:
+    """What text would take if each cell were as long as all that its column stores."""
+    chunks = (
+        footer.row_group(group).column(column)
+        for group in range(footer.num_row_groups)
+        for column in range(footer.num_columns)
+    )
+    return sum(chunk.num_values * chunk.total_uncompressed_size for chunk in chunks if chunk.path_in_schema in names)
