@@ -71,7 +71,8 @@ def run_one(name: str, arguments: list[str]) -> None:
     """Fuzz one target in this process; it ends with the process."""
     import atheris
 
-    import_module("synthsieve.selection.coreset")  # first: kernels that are watched cannot be compiled
+    for room in ("selection.coreset", "networks.activation"):  # first: kernels that are watched cannot be compiled
+        import_module(f"synthsieve.{room}")
 
     warnings.simplefilter("ignore")
     with atheris.instrument_imports(include=["synthsieve", "zipfile", "tomllib", "json", "csv"]):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -43,6 +44,8 @@ def fit(
     debug: options.Debug = False,
 ) -> None:
     """Learn a generative classifier from few labels and many unlabelled examples."""
+    if "WORLD_SIZE" in os.environ:  # of several processes: what torch advises on its reducer is not for users
+        os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     from synthsieve.config import load_settings
     from synthsieve.defaults import default_preset
     from synthsieve.evaluation.accuracy import score_part
