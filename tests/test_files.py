@@ -11,6 +11,7 @@ from synthsieve.files import (
     folder_written_atomically,
     remove_stale_partials,
     write_json,
+    write_text,
     written_atomically,
     written_together,
 )
@@ -118,3 +119,8 @@ def test_files_that_belong_together_get_their_names_together(tmp_path):
         for partial in partials:
             partial.write_text("whole")
     assert sorted(os.listdir(tmp_path)) == ["a", "b", "c"]
+
+
+def test_half_a_character_in_a_name_can_be_written(tmp_path):
+    write_text(tmp_path / "a.html", "a \udcff \ud800 ä")
+    assert (tmp_path / "a.html").read_text(encoding="utf-8") == "a \\udcff \\ud800 ä"

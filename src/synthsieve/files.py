@@ -135,9 +135,9 @@ def _runs(process: int) -> bool:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write `text` as UTF-8, atomically."""
+    """Write `text` as UTF-8, atomically; halves of characters, which names of files and JSON may hold, as \\udcff."""
     with written_atomically(path) as partial:
-        partial.write_text(text, encoding="utf-8")
+        partial.write_text(text, encoding="utf-8", errors="backslashreplace")
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -6,6 +6,7 @@ The report has tests of its own (tests/report/test_page.py); here are charts, no
 from __future__ import annotations
 
 import csv as plain_csv
+import html
 import json
 import re
 from html.parser import HTMLParser
@@ -48,6 +49,15 @@ TEXTS = (
     "---\nlicense: mit\n---",
     "a\n# heading\n\n```sh\nrm -rf /\n```",
     "\u202edesrever",
+    "\\[click\\](javascript:alert(1))",
+    "```",
+    "# heading",
+    "- item",
+    "1. item",
+    "1) item",
+    "===",
+    "~~~",
+    "***bold***",
     "&lt;b&gt;",
 )
 
@@ -101,7 +111,11 @@ def test_the_card_of_an_export_shows_it_as_text(text, tmp_path):
     assert head.count("license:") - text.count("license:") == 1  # the other stands within quotes
     without_code = re.sub(r"```.*?```|`[^`\n]*`", "", body, flags=re.DOTALL)
     assert Seen(without_code).harmless()
-    assert not re.search(r"(?<!\\)\[[^\]]*\]\(javascript:", without_code)
+    assert not re.search(r"(?<!\\)(\\\\)*\[[^\]]*\]\(javascript:", without_code)
+    own = [line for line in body.splitlines() if line.startswith("```")]
+    assert len(own) % 2 == 0
+    paragraphs = [part for part in without_code.split("\n\n") if html.unescape(part).replace("\\", "") == text]
+    assert not any(re.match(r"[#+=~*-]|\d+[.)]|```", part) for part in paragraphs)
     assert "\n# heading" not in body
     assert "rm -rf /\n" not in body
 

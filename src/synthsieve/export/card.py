@@ -17,7 +17,8 @@ from synthsieve.export.hub import card_features, for_hub, size_of, task_of
 from synthsieve.files import write_text
 
 ONE = {Form.IMAGES: "image", Form.SOUNDS: "sound", Form.SENTENCES: "sentence", Form.ROWS: "row", Form.ARRAYS: "array"}
-LINKS, MARKS = re.compile(r"[\[\]]"), re.compile(r"[\\|`\[\]]")
+LINKS, MARKS = re.compile(r"[\\*\[\]]"), re.compile(r"[\\|`*\[\]]")
+FIRST = re.compile(r"(?:[#+=~`-]|\d+(?=[.)]))")  # what makes a heading, a list, a line or code of a paragraph it begins
 MOST_CLASSES = 40  # told one by one in the card; the manifest has them all
 
 
@@ -105,8 +106,10 @@ def _info(folder: Path, pattern: str, described: Described, *, as_index: bool) -
 
 
 def _plain(text: Any) -> str:
-    """Text of one line in which nothing is read as HTML or as a link."""
-    return LINKS.sub(r"\\\g<0>", html.escape(" ".join(str(text).split()), quote=False))
+    """A paragraph, or a row of a table, in which nothing is read as HTML, a link, a heading, a list or code."""
+    escaped = LINKS.sub(r"\\\g<0>", html.escape(" ".join(str(text).split()), quote=False))
+    found = FIRST.match(escaped)
+    return escaped if found is None else f"{found[0][:-1]}&#{ord(found[0][-1])};{escaped[found.end() :]}"
 
 
 def _cell(text: Any) -> str:
