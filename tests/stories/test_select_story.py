@@ -130,6 +130,12 @@ def test_an_earlier_selection_is_replaced_only_when_forced(tmp_path, pool, capsy
     assert run(*command) == 2
     assert "--force" in capsys.readouterr().err
     assert run(*command, "--force", "--budget", "0.2") == 0
+    for name in ("selection", "selected"):  # of an earlier one on a cluster
+        (tmp_path / "out" / name).mkdir()
+        (tmp_path / "out" / name / "part-00000.parquet").touch()
+    (tmp_path / "out" / "selected.parquet").touch()
+    assert run(*command, "--force") == 0
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"selection.parquet", "selected.npz", "summary.json"}
 
 
 def corrupt(path, pool):

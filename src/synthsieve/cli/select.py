@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 import warnings
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -80,7 +82,9 @@ def select(
             seed=seed,
         )
         told = _on_cluster(data, out, cluster, workers, how_much, epsilon, label, sieving, quiet=quiet)
-        _say(told, [out / name for name in ("selection", "selected", "summary.json")], as_json=as_json)
+        paths = [out / name for name in ("selection", "selected", "summary.json")]
+        _remove_others(out, paths)
+        _say(told, paths, as_json=as_json)
         return
     table = read_table(data, label=label)
     answers: dict[str, Any] = dict(table.answers)
@@ -118,7 +122,18 @@ def select(
             progress=progress,
         )
     selection = selection.with_notes(*said, *(str(warning.message) for warning in caught))
-    _say(selection, write_selection(out, table, selection), as_json=as_json)
+    paths = write_selection(out, table, selection)
+    _remove_others(out, paths)
+    _say(selection, paths, as_json=as_json)
+
+
+def _remove_others(out: Path, written: Sequence[Path] = ()) -> None:
+    """Remove what an earlier selection left under names that this one does not write."""
+    for path in (out / name for name in WRITTEN):
+        if path not in written and path.is_dir():
+            shutil.rmtree(path)
+        elif path not in written:
+            path.unlink(missing_ok=True)
 
 
 def _say(told: Told, paths: list[Path], *, as_json: bool) -> None:
@@ -177,8 +192,7 @@ def _check_out(out: Path, data: Path, *, force: bool) -> None:
     if any((out / name).resolve() == data.resolve() for name in there) or out.resolve() == data.resolve():
         raise SelectionError(f"expected --out to leave {data.name} alone, got its own directory: choose another")
     if "summary.json" not in there and was_cut_short(out / "summary.json"):
-        for name in there:  # what a command that was killed had in place before its summary
-            (out / name).unlink()
+        _remove_others(out)  # what a command that was killed had in place before its summary
         there = []
     if there and not force:
         raise SelectionError(
