@@ -146,7 +146,7 @@ def joined() -> Iterator[Together]:
     try:
         if not met_already:
             gpu = torch.cuda.is_available() and distributed.is_nccl_available()
-            distributed.init_process_group(backend(gpu=gpu))
+            _meet(backend(gpu=gpu))
         together = Together(Share(distributed.get_rank(), distributed.get_world_size()))
         with _told_to_stop(together):
             yield together
@@ -157,6 +157,20 @@ def joined() -> Iterator[Together]:
     finally:
         if not met_already and distributed.is_initialized():
             distributed.destroy_process_group()
+
+
+def _meet(backend: str) -> None:
+    """Meet the others by the store that torchrun keeps.
+
+    After a restart it still has the addresses of processes that are gone, and whoever comes first would call there: on
+    one machine, where all count the same restarts, each attempt has names of its own.
+    """
+    if os.environ.get("GROUP_WORLD_SIZE") != "1" or not is_restart():
+        distributed.init_process_group(backend)
+        return
+    store, rank, size = next(distributed.rendezvous("env://"))
+    own = distributed.PrefixStore(f"attempt {os.environ['TORCHELASTIC_RESTART_COUNT']}", store)
+    distributed.init_process_group(backend, store=own, rank=rank, world_size=size)
 
 
 @contextmanager

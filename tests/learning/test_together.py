@@ -147,12 +147,25 @@ def test_a_killed_process_ends_the_job_with_a_sentence_and_resume_goes_on(tmp_pa
 @pytest.mark.slow
 def test_an_elastic_restart_goes_on_by_itself(tmp_path):
     long = ("learning.steps=300", "learning.checkpoint_every=10")
-    job = torchrun(*words(tmp_path / "run", *long), launch=("--max-restarts", "1"))
-    _wait_for(tmp_path / "run" / "last.safetensors", job)
-    os.kill(_child(job.pid), signal.SIGKILL)
+    run = tmp_path / "run"
+    job = torchrun(*words(run, *long), launch=("--max-restarts", "1"))
+    _wait_for(run / "last.safetensors", job)
+    os.kill(_child(job.pid, 0), signal.SIGKILL)  # the one that holds the lock
     _, err = job.communicate(timeout=600)
     assert job.returncode == 0, err
-    assert read(tmp_path / "run" / "history.jsonl")[-1]["step"] == 300
+    assert read(run / "history.jsonl")[-1]["step"] == 300
+
+    by_two = load_file(run / "last.safetensors")
+    (run / "previous.safetensors").replace(run / "last.safetensors")  # ten steps before the end
+    command = [sys.executable, *map(str, words(run, *long)), "--resume"]
+    assert subprocess.run(command, env=ENVIRONMENT, cwd=ROOT, check=False).returncode == 0
+    by_one = load_file(run / "last.safetensors")
+    assert by_one.keys() == by_two.keys()
+    for name, value in by_one.items():
+        if name.startswith("generator"):
+            assert torch.equal(value, by_two[name]), name
+        elif name.startswith("averaged"):
+            assert torch.allclose(value, by_two[name], rtol=1e-3, atol=1e-3), name  # ten steps in float32
 
 
 @pytest.mark.slow
@@ -183,7 +196,9 @@ def _wait_for(path, job):
     raise AssertionError(f"{path} never came")
 
 
-def _child(parent):
-    """The last process that torchrun started."""
-    children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
-    return int(children[-1])
+def _child(parent, rank=1):
+    """The process of that rank that torchrun started."""
+    for child in Path(f"/proc/{parent}/task/{parent}/children").read_text().split():
+        if f"RANK={rank}".encode() in Path(f"/proc/{child}/environ").read_bytes().split(b"\0"):
+            return int(child)
+    raise AssertionError(f"no process of rank {rank}")
