@@ -193,7 +193,7 @@ def _draw(
     # Whole columns at once: small arrays kept between large passing ones would tear the heap to pieces.
     z = np.zeros((len(y), model.energy.latent_dim), dtype=np.float32)
     logits_z, logits_x = (np.zeros((len(y), model.num_classes), dtype=np.float32) for _ in range(2))
-    width = last_hidden(model, torch.zeros(1, model.energy.latent_dim)).shape[1] if keep_features else 0
+    width = last_hidden(model, model.taken(z[:1])).shape[1] if keep_features else 0
     features = np.zeros((len(y), width), dtype=np.float32) if keep_features else None
     for rows in together.share.of(list(drawing.blocks(len(y)))):
         if latents_of is None:
@@ -201,11 +201,11 @@ def _draw(
         else:
             z[rows] = latents_of.z[rows]
         x = drawing.decode(model, encoding, z[rows], seeds[rows], noise=settings.decode_noise)
-        z_reencoded = model.posterior(torch.from_numpy(encoding.encode(x))).mean
-        logits_z[rows] = model.energy.class_logits(torch.from_numpy(z[rows])).numpy()
-        logits_x[rows] = model.energy.class_logits(z_reencoded).numpy()
+        z_reencoded = model.posterior(model.taken(encoding.encode(x))).mean
+        logits_z[rows] = model.energy.class_logits(model.taken(z[rows])).cpu().numpy()
+        logits_x[rows] = model.energy.class_logits(z_reencoded).cpu().numpy()
         if features is not None:
-            features[rows] = last_hidden(model, z_reencoded).numpy()
+            features[rows] = last_hidden(model, z_reencoded).cpu().numpy()
         progress.update(rows.stop, len(y), "drawing")
     together.sum_([array for array in (z, logits_z, logits_x, features) if array is not None])
     return Judged(y, seeds, z, logits_z, logits_x, features)

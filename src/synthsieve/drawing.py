@@ -99,10 +99,10 @@ def draw_latents(
     for rows in blocks(len(y)):
         size = (chains.num_steps + 1, model.energy.latent_dim)
         drawn = _filled(torch.stack([torch.randn(size, generator=_generator(seed)) for seed in seeds[rows]]))
-        start, *_ = noise = drawn.transpose(0, 1).contiguous()  # (num_steps + 1, BLOCK, latent_dim)
-        labels = _filled(torch.from_numpy(y[rows]))
+        start, *_ = noise = drawn.transpose(0, 1).contiguous().to(model.device)  # (num_steps + 1, BLOCK, latent_dim)
+        labels = _filled(model.taken(y[rows]))
         run = langevin.run(model.prior.conditional(labels), start, settings=chains, noise=noise[1:])
-        latents.append(run.z[: rows.stop - rows.start].numpy())
+        latents.append(run.z[: rows.stop - rows.start].cpu().numpy())
     return np.concatenate(latents)
 
 
@@ -152,14 +152,14 @@ def decode(
     model.eval()
     decoded = np.empty(0)
     for rows in blocks(len(z)):
-        latents = _filled(torch.from_numpy(z[rows]))
+        latents = _filled(model.taken(z[rows]))
         if noise or model.generator.always_draws:
             streams = (torch_stream(int(seed), "observation") for seed in seeds[rows])
             drawn = torch.stack([model.generator.noise(generator=stream) for stream in streams])
-            x = model.generator.sample(latents, _filled(drawn))
+            x = model.generator.sample(latents, _filled(drawn).to(model.device))
         else:
             x = model.generator(latents)
-        block = encoding.decode(x[: rows.stop - rows.start].numpy())
+        block = encoding.decode(x[: rows.stop - rows.start].cpu().numpy())
         if not rows.start:
             decoded = np.empty((len(z), *block.shape[1:]), dtype=block.dtype)  # a large pool is never held twice
         decoded[rows] = block

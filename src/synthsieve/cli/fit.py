@@ -10,6 +10,7 @@ import typer
 
 from synthsieve.cli import options
 from synthsieve.cli.options import finish, say
+from synthsieve.device import Device
 
 if TYPE_CHECKING:
     from synthsieve.config import Settings
@@ -39,6 +40,7 @@ def fit(
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the last checkpoint in OUT.")] = False,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Also write TensorBoard event files.")] = False,
     threads: options.Threads = None,
+    device: options.DeviceName = Device.CPU,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
     debug: options.Debug = False,
@@ -48,6 +50,7 @@ def fit(
         os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     from synthsieve.config import load_settings
     from synthsieve.defaults import default_preset
+    from synthsieve.device import device_of
     from synthsieve.evaluation.accuracy import score_part
     from synthsieve.learning import loop
     from synthsieve.learning.run_folder import Origin, RunFolder
@@ -70,6 +73,7 @@ def fit(
     dataset = origin.load(for_stream("data", quiet=quiet))
     settings = load_settings(config or default_preset(source, dataset), set_ or (), asked)
     settings = _with_additions(settings) if augment else settings.first_phase()
+    where = device_of(device)
     with joined() as together:
         if together.first:
             context.with_resource(locked(out))
@@ -107,6 +111,7 @@ def fit(
             on_row=on_row,
             tell=lambda sentence: say(f"warning: {sentence}", as_json=as_json),
             together=together,
+            device=where,
         )
         if together.first:
             scores = score_part(run.model(), run.encoding, dataset, split, "test")

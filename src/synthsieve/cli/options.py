@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from synthsieve.cli.printing import echo
+from synthsieve.device import Device
 
 Out = Annotated[Path, typer.Option("--out", "-o", help="Folder to write to.")]
 Run = Annotated[Path, typer.Argument(help="The folder that `synthsieve fit` wrote.", metavar="OUT")]
@@ -30,6 +31,7 @@ Config = Annotated[str | None, typer.Option("--config", "-c", help="A preset's n
 Set = Annotated[list[str] | None, typer.Option("--set", help="One setting, such as learning.steps=2000.")]
 Seed = Annotated[int | None, typer.Option(help="Decides every random choice.")]
 Threads = Annotated[int | None, typer.Option(min=1, help="Threads of one process; all cores if not given.")]
+DeviceName = Annotated[Device, typer.Option("--device", help="Where the networks are trained: cpu, or cuda for a GPU.")]
 Workers = Annotated[int | None, typer.Option(min=1, help="Processes at a time, of one thread each; all cores if none.")]
 Cluster = Annotated[
     str | None,

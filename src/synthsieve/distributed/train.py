@@ -34,7 +34,12 @@ def _train(out: Path, origin: Origin, settings: Settings, *, workers: int, gpu: 
     from ray.train.torch import TorchConfig, TorchTrainer
 
     storage = out.resolve() / ".ray-train"
-    asked = {"out": str(out.resolve()), "origin": vars(origin), "settings": settings.model_dump(mode="json")}
+    asked = {
+        "out": str(out.resolve()),
+        "origin": vars(origin),
+        "settings": settings.model_dump(mode="json"),
+        "gpu": gpu,
+    }
     trainer = TorchTrainer(
         _fit,
         train_loop_config=asked,
@@ -56,8 +61,10 @@ def _train(out: Path, origin: Origin, settings: Settings, *, workers: int, gpu: 
 def _fit(asked: dict[str, Any]) -> None:
     """What each worker does."""
     import torch
+    from ray.train.torch import get_device
 
     from synthsieve.config import settings_from
+    from synthsieve.learning.learner import CPU
     from synthsieve.learning.loop import fit
     from synthsieve.together import joined
 
@@ -73,4 +80,4 @@ def _fit(asked: dict[str, Any]) -> None:
         else:
             run = RunFolder.create(out, origin, settings, dataset, write=together.first)
         together.wait()
-        fit(run, dataset, together=together)
+        fit(run, dataset, together=together, device=get_device() if asked["gpu"] else CPU)

@@ -59,11 +59,11 @@ def probabilities(model: GenerativeClassifier, encoding: Encoding, x: np.ndarray
     generator = torch_stream(seed, "prediction")
     parts = [
         model.predict_proba(
-            torch.from_numpy(encoding.encode(x[start : start + BATCH])), draws=16, generator=generator
+            model.taken(encoding.encode(x[start : start + BATCH])), draws=16, generator=generator
         ).double()
         for start in range(0, len(x), BATCH)
     ]
-    return torch.cat(parts).numpy()
+    return torch.cat(parts).cpu().numpy()
 
 
 def score_classifier(model: GenerativeClassifier, encoding: Encoding, x: np.ndarray, y: np.ndarray) -> Scores:

@@ -241,7 +241,13 @@ def remove_older(folder: Path, *additions: Additions | None) -> None:
 
 def branched_off(learner: Learner) -> Learner:
     """A copy to try something on: same weights and optimisers, streams of its own, the original untouched."""
-    fresh = Learner.create(learner.settings, learner.model.layout, learner.model.num_classes, data=learner.data)
+    fresh = Learner.create(
+        learner.settings,
+        learner.model.layout,
+        learner.model.num_classes,
+        data=learner.data,
+        device=learner.model.device,
+    )
     fresh.model.load_state_dict(learner.model.state_dict())
     fresh.averaged.load_state_dict(learner.averaged.state_dict())
     for name, optimiser in learner.optimisers.items():

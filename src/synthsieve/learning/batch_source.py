@@ -13,6 +13,7 @@ from synthsieve.data.batches import Batches
 from synthsieve.data.dataset import Dataset
 from synthsieve.data.encoding import Encoding
 from synthsieve.learning.additions import Additions
+from synthsieve.learning.learner import CPU
 from synthsieve.learning.run_folder import RunFolder
 from synthsieve.learning.step import Batch, Weighted
 from synthsieve.randomness import numpy_stream
@@ -22,12 +23,14 @@ from synthsieve.sharing import Share
 class BatchSource:
     """Batches without end, encoded, in a seeded order; of several processes each gets its share of every batch."""
 
-    def __init__(self, run: RunFolder, dataset: Dataset, share: Share | None = None) -> None:
+    def __init__(
+        self, run: RunFolder, dataset: Dataset, share: Share | None = None, device: torch.device = CPU
+    ) -> None:
         split = run.split
         self.x, self.y = dataset.train.x, split.visible_labels(dataset)
         self.weights = dataset.train.weights
         self.settings, self.encoding = run.settings, run.encoding
-        self.share = share or Share()
+        self.share, self.device = share or Share(), device
         self.added: dict[str, _Column] = {}
         self.rows = {"labeled": split.labeled}
         if len(split.unlabeled) and self.settings.learning.objective is Objective.JOINT:
@@ -52,7 +55,7 @@ class BatchSource:
     def __next__(self) -> Batch:
         picks = {name: self.share.of(next(batches)) for name, batches in self.batches.items()}
         rows = {name: self.rows[name][picks[name]] for name in self.rows}
-        return Batch(
+        batch = Batch(
             labeled_x=encoded(self.encoding, self.x[rows["labeled"]]),
             labeled_y=torch.from_numpy(self.y[rows["labeled"]]),
             labeled_weights=None if self.weights is None else torch.from_numpy(self.weights[rows["labeled"]]).float(),
@@ -60,6 +63,7 @@ class BatchSource:
             synthetic=self._take("synthetic", picks),
             pseudo=self._take("pseudo", picks),
         )
+        return batch.to(self.device)
 
     def state(self) -> dict[str, Any]:
         return {name: batches.state() for name, batches in self.batches.items()}

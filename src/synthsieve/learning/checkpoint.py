@@ -189,7 +189,7 @@ def _check_settings(path: Path, header: dict[str, Any], learner: Learner, *, fir
 def _named(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     # clone: safetensors refuses tensors that share memory, and channels-last weights must be laid out in order.
     return {
-        f"{prefix}/{name}": value.detach().clone(memory_format=torch.contiguous_format)
+        f"{prefix}/{name}": value.detach().cpu().clone(memory_format=torch.contiguous_format)
         for name, value in tensors.items()
     }
 

@@ -19,6 +19,7 @@ from synthsieve.randomness import torch_stream
 from synthsieve.sharing import shared
 from synthsieve.together import ALONE, Together
 
+CPU = torch.device("cpu")
 STREAMS = ("posterior", "chains", "dropout", "smoothness", "implicit")
 
 
@@ -62,13 +63,14 @@ class Learner:
         *,
         data: str,
         together: Together = ALONE,
+        device: torch.device = CPU,
     ) -> Learner:
         """A learner before its first step; the same settings give the same weights."""
         model = GenerativeClassifier(
             settings.model, layout, num_classes, generator=torch_stream(settings.seed, "initial weights")
         )
         _check_gradient(settings, model)
-        model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # a fifth quicker on CPUs
+        model.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]  # a fifth quicker on CPUs
         averaged = copy.deepcopy(model).requires_grad_(False).eval()
         generators = {name: shared(torch_stream(settings.seed, name), together.share) for name in STREAMS}
         attach_generator(model, generators["dropout"])
@@ -82,7 +84,7 @@ class Learner:
         """
         measured = {**terms, name: loss}
         numbers = self.together.mean(torch.stack([value.detach().double() for value in measured.values()]))
-        for term, number in zip(measured, numbers.tolist(), strict=True):
+        for term, number in zip(measured, numbers.cpu().tolist(), strict=True):
             if not math.isfinite(number):
                 raise non_finite(self.step + 1, term, number)
             self.terms[term] = number

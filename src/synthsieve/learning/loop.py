@@ -9,6 +9,8 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
+import torch
+
 from synthsieve.config import Objective, Settings
 from synthsieve.data.dataset import Dataset
 from synthsieve.errors import CheckpointError, ConfigError
@@ -28,7 +30,7 @@ from synthsieve.learning.additions import (
 from synthsieve.learning.batch_source import BatchSource
 from synthsieve.learning.drift import Watch, drifts, warn
 from synthsieve.learning.history import History, Row, checked_row
-from synthsieve.learning.learner import Learner, non_finite
+from synthsieve.learning.learner import CPU, Learner, non_finite
 from synthsieve.learning.run_folder import RunFolder
 from synthsieve.learning.step import learn_labels, take_step
 from synthsieve.progress import Progress, Silent
@@ -66,13 +68,14 @@ def fit(
     stop: Callable[[], str | None] | None = None,
     tell: Callable[[str], None] = warn,
     together: Together = ALONE,
+    device: torch.device = CPU,
 ) -> FitResult:
     """Train to the last step, from the last checkpoint when there is one; a resumed run equals an unbroken one.
 
     `judge` names the classes of synthetic x for the figures of each choice; learning never sees its answers. `on_row`
     is called with each new row of the history, `tell` with a sentence on each figure that runs away, or on a damaged
     checkpoint. `stop` is asked after each step whether to end there, and why; what was learned until then is evaluated
-    and kept. Of several processes that train `together` the first one writes.
+    and kept. Of several processes that train `together` the first one writes. The networks are on `device`.
     """
     progress = progress or Silent()
     tell = tell if together.first else _silently
@@ -81,7 +84,7 @@ def fit(
         run.check_size(max(checkpoints, key=lambda path: path.stat().st_size))
     settings, total_steps = run.settings.learning, run.settings.total_steps
     together.check_sizes(_batch_sizes(run.settings))
-    learner, source = run.new_learner(together), BatchSource(run, dataset, together.share)
+    learner, source = run.new_learner(together, device), BatchSource(run, dataset, together.share, device)
     history = History(run.path, write=together.first)
     best: Row | None = None
     additions: Additions | None = None
@@ -236,7 +239,8 @@ class Trials:
         self.learner, self.run, self.dataset = learner, run, dataset
 
     def __call__(self, additions: Additions) -> float:
-        copy, source = branched_off(self.learner), BatchSource(self.run, self.dataset)
+        copy = branched_off(self.learner)
+        source = BatchSource(self.run, self.dataset, device=copy.model.device)
         source.add(additions)
         copy.model.train()
         for _ in range(self.run.settings.augmentation.trial_steps):

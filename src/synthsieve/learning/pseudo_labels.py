@@ -50,12 +50,16 @@ def choose_pseudo_labels(
 ) -> PseudoLabels:
     """Of the unlabelled `rows` of x, those predicted with entropy below the ceiling, or the surest of each class."""
     model.eval()
-    logits = torch.cat(
-        [
-            model.predict_logits(torch.from_numpy(encoding.encode(x[rows[start : start + BATCH]])))
-            for start in range(0, len(rows), BATCH)
-        ]
-    ).numpy()
+    logits = (
+        torch.cat(
+            [
+                model.predict_logits(model.taken(encoding.encode(x[rows[start : start + BATCH]])))
+                for start in range(0, len(rows), BATCH)
+            ]
+        )
+        .cpu()
+        .numpy()
+    )
     y, entropy = logits.argmax(axis=1), entropy_of_logits(logits)
     if settings.entropy_ceiling is None:
         survivors = filter_by_entropy(entropy, y, keep_fraction=settings.keep_fraction, per_class=True)

@@ -28,7 +28,7 @@ from synthsieve.data.splits import Split, make_split
 from synthsieve.errors import CheckpointError, ConfigError, SynthsieveError
 from synthsieve.files import json_of, remove_stale_partials, write_json
 from synthsieve.learning import checkpoint
-from synthsieve.learning.learner import Learner
+from synthsieve.learning.learner import CPU, Learner
 from synthsieve.model.classifier import GenerativeClassifier
 from synthsieve.progress import Progress
 from synthsieve.together import ALONE, Together
@@ -198,11 +198,11 @@ class RunFolder:
             "threads": self.threads,
         }
 
-    def new_learner(self, together: Together = ALONE) -> Learner:
-        """A learner before its first step, in one process or in several."""
+    def new_learner(self, together: Together = ALONE, device: torch.device = CPU) -> Learner:
+        """A learner before its first step, in one process or in several, on the CPU or on a GPU."""
         data = f"{self.split.fingerprint}/{self.split.hash}"
         return Learner.create(
-            self.settings, self.encoding.layout, len(self.split.classes), data=data, together=together
+            self.settings, self.encoding.layout, len(self.split.classes), data=data, together=together, device=device
         )
 
     def model(self) -> GenerativeClassifier:

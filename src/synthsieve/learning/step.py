@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -26,6 +26,9 @@ class Weighted:
     y: Tensor
     weights: Tensor
 
+    def to(self, device: torch.device) -> Weighted:
+        return Weighted(self.x.to(device), self.y.to(device), self.weights.to(device))
+
 
 @dataclass(frozen=True)
 class Batch:
@@ -46,6 +49,11 @@ class Batch:
     labeled_weights: Tensor | None = None
     synthetic: Weighted | None = None
     pseudo: Weighted | None = None
+
+    def to(self, device: torch.device) -> Batch:
+        """The same batch, where the networks are."""
+        moved = {name: part.to(device) for name, part in vars(self).items() if part is not None}
+        return replace(self, **moved)
 
 
 def take_step(learner: Learner, batch: Batch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -46,6 +47,15 @@ class GenerativeClassifier(nn.Module):
     def shape(self) -> tuple[int, ...]:
         """Of one x, as networks see it."""
         return self.layout.shape
+
+    @property
+    def device(self) -> torch.device:
+        """Where the networks are."""
+        return next(self.parameters()).device
+
+    def taken(self, array: np.ndarray) -> Tensor:
+        """An array as a tensor, where the networks are."""
+        return torch.from_numpy(np.ascontiguousarray(array)).to(self.device)
 
     @property
     def prior(self) -> TiltedPrior:

@@ -1,0 +1,66 @@
+"""A device that is not the CPU and that every machine has: it computes on the CPU, but meets no tensor from there.
+
+Mixing the two is an error, as on a GPU, and its numbers are not numpy's. What learns here is ready for a GPU as far as
+that can be told without one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_leaves, tree_map
+from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
+
+_setup_privateuseone_for_python_backend("far")
+FAR = torch.device("far:0")
+MOVES = ("copy_", "_to_copy", "_copy_from")
+
+
+class Far(torch.Tensor):
+    """A tensor over there; `near` holds its numbers."""
+
+    near: torch.Tensor
+
+    @staticmethod
+    def __new__(cls, near: torch.Tensor) -> Far:
+        self = torch.Tensor._make_wrapper_subclass(
+            cls, near.shape, strides=near.stride(), storage_offset=near.storage_offset(), dtype=near.dtype, device=FAR
+        )
+        self.near = near
+        return self
+
+    def __init__(self, near: torch.Tensor) -> None:
+        pass
+
+    __torch_function__ = torch._C._disabled_torch_function_impl
+
+    @classmethod
+    def __torch_dispatch__(cls, operation: Any, types: Any, arguments: Any = (), named: Any = None) -> Any:
+        return carry_out(operation, arguments, named or {})
+
+
+def carry_out(operation: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    """Do with the numbers what is asked, and send what comes of it over there."""
+    name = operation.name().removeprefix("aten::").partition(".")[0]
+
+    def near(value: Any) -> Any:
+        if isinstance(value, Far):
+            return value.near
+        if isinstance(value, torch.Tensor) and value.dim() and name not in MOVES:
+            raise RuntimeError(f"{name} met a tensor of the CPU, of shape {tuple(value.shape)}")
+        return torch.device("cpu") if isinstance(value, torch.device) else value
+
+    done = operation(*tree_map(near, arguments), **tree_map(near, named))
+    if name == "_to_copy" and torch.device(named.get("device") or FAR).type == "cpu":
+        return done
+    known = {id(value.near): value for value in tree_leaves((arguments, named)) if isinstance(value, Far)}
+
+    def far(value: Any) -> Any:
+        return known[id(value)] if id(value) in known else Far(value)
+
+    return tree_map(lambda value: far(value) if isinstance(value, torch.Tensor) else value, done)
+
+
+_library = torch.library.Library("_", "IMPL")
+_library.fallback(lambda operation, *arguments, **named: carry_out(operation, arguments, named), "PrivateUse1")
