@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from synthsieve.archive import MOST_EXPANSION
+from synthsieve.parquet_footer import chunks
 
 ROOM = 1 << 30  # bytes that any table may take, however small its file
 _LARGE = 1 << 25  # bytes of a file that may expand to more than machines have: its text is not looked through
@@ -23,13 +24,10 @@ def most_bytes(path: Path) -> int:
     return max(ROOM, MOST_EXPANSION * path.stat().st_size)
 
 
-def claimed_bytes(footer: Any) -> int:
+def claimed_bytes(path: Path, footer: Any) -> int:
     """What the cells take by the file's own word, eight bytes each; a list has as many as it holds."""
-    columns = [footer.schema.column(column) for column in range(footer.num_columns)]
-    lists = [number for number, column in enumerate(columns) if column.max_repetition_level]
-    groups = range(footer.num_row_groups if lists else 0)
-    held = sum(footer.row_group(group).column(column).num_values for group in groups for column in lists)
-    return _CELL * (footer.num_rows * max(1, footer.num_columns) + held)
+    held = sum(chunk.num_values for chunk in chunks(path))
+    return _CELL * max(held, footer.num_rows * max(1, footer.num_columns))
 
 
 def text_bytes(path: Path, wanted: Collection[str] | None = None) -> int:
@@ -43,7 +41,8 @@ def text_bytes(path: Path, wanted: Collection[str] | None = None) -> int:
         return 0
     with pq.ParquetFile(path) as parquet:
         names = [name for name in _texts(parquet.metadata) if wanted is None or name in wanted]
-        if _worst(parquet.metadata, names) <= most_bytes(path):
+        # if each cell were as long as all that its column stores
+        if sum(one.num_values * one.uncompressed for one in chunks(path) if one.column in names) <= most_bytes(path):
             return 0
     total = 0
     with pq.ParquetFile(path, read_dictionary=names) as parquet:
@@ -62,13 +61,3 @@ def _texts(footer: Any) -> list[str]:
     """Columns of text or bytes, but for those within others."""
     columns = [footer.schema.column(column) for column in range(footer.num_columns)]
     return [column.path for column in columns if column.physical_type == "BYTE_ARRAY" and column.path == column.name]
-
-
-def _worst(footer: Any, names: Collection[str]) -> int:
-    """What text would take if each cell were as long as all that its column stores."""
-    chunks = (
-        footer.row_group(group).column(column)
-        for group in range(footer.num_row_groups)
-        for column in range(footer.num_columns)
-    )
-    return sum(chunk.num_values * chunk.total_uncompressed_size for chunk in chunks if chunk.path_in_schema in names)

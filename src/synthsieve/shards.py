@@ -102,7 +102,7 @@ def batches(file: Path, columns: Iterable[str] | None = None, start: int = 0, st
     """Arrow record batches of rows `start` to `stop` of a file; only the row groups that hold some are read."""
     import pyarrow.parquet as pq
 
-    with _whole(file):
+    with whole_parquet(file):
         parquet = pq.ParquetFile(file, pre_buffer=False, buffer_size=1 << 20)
         counts = [parquet.metadata.row_group(group).num_rows for group in range(parquet.metadata.num_row_groups)]
         ends = np.cumsum([0, *counts])
@@ -182,14 +182,14 @@ def _footer(file: Path) -> tuple[Any, int]:
     """Schema, without metadata, and number of rows."""
     import pyarrow.parquet as pq
 
-    with _whole(file), pq.ParquetFile(file) as parquet:
+    with whole_parquet(file), pq.ParquetFile(file) as parquet:
         _check_claim(file, parquet.metadata)
         return parquet.schema_arrow.remove_metadata(), parquet.metadata.num_rows
 
 
 def _check_claim(file: Path, claim: Any) -> None:
     """Refuse a file that claims more cells than one of its size should hold, before room is made for them."""
-    if claimed_bytes(claim) > most_bytes(file):
+    if claimed_bytes(file, claim) > most_bytes(file):
         raise SelectionError(
             f"expected a whole Parquet file, got {file.name}, which claims {claim.num_rows:,} rows of "
             f"{claim.num_columns:,} columns in {file.stat().st_size:,} bytes: write it again"
@@ -207,7 +207,7 @@ def _check_text(file: Path, columns: list[str] | None) -> None:
 
 
 @contextmanager
-def _whole(file: Path) -> Iterator[None]:
+def whole_parquet(file: Path) -> Iterator[None]:
     """What reading a damaged file raises, told in a sentence with its name."""
     import pyarrow as pa
 

@@ -70,7 +70,7 @@ def load_parquet(request: Request) -> Dataset:
             table = parquet.read_table(stream)
         table.validate(full=True)
         _ = list(table.column_names)
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+    except (pa.ArrowException, OSError, ValueError) as error:
         raise DataError(f"{path} cannot be read as Parquet ({brief(error)}): it may be cut short") from None
     return _from_table(table, request, tidy=False)
 
@@ -116,7 +116,7 @@ def _check_claim(path: Path, claim: Any) -> None:
 
     Parquet can store one value repeated without end in a few bytes; a table of such columns teaches nothing.
     """
-    if claimed_bytes(claim) > most_bytes(path) or text_bytes(path) > most_bytes(path):
+    if claimed_bytes(path, claim) > most_bytes(path) or text_bytes(path) > most_bytes(path):
         raise DataError(
             f"{path} claims {claim.num_rows:,} rows of {claim.num_columns:,} columns in {path.stat().st_size:,} bytes:"
             " it is damaged, or repeats one row without end; write fewer rows"

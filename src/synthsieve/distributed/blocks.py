@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 
-from synthsieve.shards import Shards
+from synthsieve.shards import Shards, whole_parquet
 
 # A block's numbers, as float64, stay below this; and it has no more rows than that.
 _BYTES = 64_000_000
@@ -50,7 +50,7 @@ def cut(shards: Shards, rows: int) -> tuple[Block, ...]:
 def _group_ends(file: Path) -> list[int]:
     import pyarrow.parquet as pq
 
-    with pq.ParquetFile(file) as parquet:
+    with whole_parquet(file), pq.ParquetFile(file) as parquet:
         groups = range(parquet.metadata.num_row_groups)
         return list(accumulate(parquet.metadata.row_group(group).num_rows for group in groups))
 
