@@ -245,6 +245,14 @@ def test_numbers_that_no_float_holds(asked: dict[str, object]) -> None:
         synthsieve.select(labels=[0, 1], logits=np.eye(2), **asked)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("epsilon", [1e21, 1e300])
+def test_a_bound_that_nobody_can_miss_takes_one_of_each_class(epsilon: float) -> None:
+    logits = np.random.default_rng(0).normal(size=(40, 3))
+    chosen = synthsieve.select(labels=np.arange(40) % 3, logits=logits, epsilon=epsilon, n_jobs=1)
+    assert sorted(chosen.indices % 3) == [0, 1, 2]
+    assert chosen.weights.sum() == 40
+
+
 def test_a_picture_that_is_another_programs(tmp_path: Path) -> None:
     """PostScript under the name of a PNG: Pillow would hand it to Ghostscript."""
     made_up.write_folder(tmp_path / "root", n=1, unlabeled=False)

@@ -15,13 +15,17 @@ from synthsieve.selection.facility_location import FacilityLocation
 
 @dataclass(frozen=True)
 class Target:
-    """When to stop: after `count` picks, or as soon as L is at most `bound`, whichever comes first."""
+    """When to stop: after `count` picks, or as soon as L is at most `bound`, whichever comes first.
+
+    However large the bound, one is picked: without any nobody stands for the others.
+    """
 
     count: int
     bound: float = 0.0
 
     def reached(self, location: FacilityLocation) -> bool:
-        return len(location.picks) >= self.count or (self.bound > 0.0 and location.bound_at_most <= self.bound)
+        near_enough = self.bound > 0.0 and bool(location.picks) and location.bound_at_most <= self.bound
+        return near_enough or len(location.picks) >= self.count
 
 
 def greedy(location: FacilityLocation, target: Target, progress: Progress) -> None:
