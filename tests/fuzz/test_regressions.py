@@ -260,3 +260,20 @@ def test_a_picture_that_is_another_programs(tmp_path: Path) -> None:
     (tmp_path / "root" / "cat" / "000.png").write_bytes(postscript)
     with pytest.raises(DataError, match="cannot be read as an image"):
         load(str(tmp_path / "root"))
+
+
+@pytest.mark.parametrize("features", [None, np.full((2, 1), 1e308)])
+def test_distances_that_no_float_holds(features: np.ndarray | None) -> None:
+    with pytest.raises(SelectionError, match="expected distances that float64 can hold"):
+        synthsieve.select(labels=[0, 0], gradients=np.array([[1e308], [-1e308]]), features=features, budget=1, n_jobs=1)
+
+
+def test_masked_entries_are_no_numbers() -> None:
+    whole = np.ma.masked_invalid(np.random.default_rng(0).normal(size=(6, 2)))
+    gradients = np.ma.masked_less(whole, whole.min() + 1e-9)
+    with pytest.raises(SelectionError, match="expected no masked entries, got 1"):
+        synthsieve.select(labels=[0] * 6, gradients=gradients, n_jobs=1)
+    with pytest.raises(SelectionError, match="expected 6 rows in sample_weight"):
+        synthsieve.select(labels=[0] * 6, gradients=whole, sample_weight=np.ma.masked_invalid(np.empty(0)), n_jobs=1)
+    chosen = synthsieve.select(labels=np.ma.masked_equal([0] * 6, 1), gradients=whole, budget=2, n_jobs=1)
+    assert chosen.weights.sum() == 6

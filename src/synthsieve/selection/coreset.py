@@ -381,7 +381,11 @@ def _certificate(
             bound += float(count @ _outer_product_distance(own, pick, split))
             for sign, side in ((1.0, own), (-1.0, pick)):
                 difference = difference + sign * ((side[:, :split] * count[:, None]).T @ side[:, split:]).ravel()
-    return bound * tiles.magnitude, difference * tiles.magnitude
+    with np.errstate(over="ignore", invalid="ignore"):
+        bound, difference = bound * tiles.magnitude, difference * tiles.magnitude
+    if not (np.isfinite(bound) and np.isfinite(difference).all()):
+        raise SelectionError("expected distances that float64 can hold, got larger ones: divide what you gave by 1e100")
+    return bound, difference
 
 
 def length(vector: np.ndarray) -> float:

@@ -40,6 +40,10 @@ def one_of(kind: type[Choice], value: str, name: str) -> Choice:
 
 def as_array(value: Any) -> np.ndarray:
     """A numpy view of a numpy array, a torch tensor, an Arrow column or a sequence, copied only where it must be."""
+    if isinstance(value, np.ma.MaskedArray):
+        if np.ma.getmaskarray(value).any():
+            raise SelectionError(f"expected no masked entries, got {value.mask.sum()}: fill them in or drop those rows")
+        return np.asarray(value.data)
     if isinstance(value, np.ndarray):
         return value
     if hasattr(value, "detach"):  # torch, without importing it
