@@ -13,7 +13,7 @@ SCREEN := $(VENV)/.browser
 $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "installing into $(VENV) (once; a few minutes on a fresh machine)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@$(BIN)/python -m pip install --no-compile --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
 
 demo: $(STAMP)
@@ -27,7 +27,7 @@ test: $(STAMP)
 	$(ONE_THREAD) $(BIN)/python -m pytest -q -n $(WORKERS)
 
 $(SCREEN): $(STAMP)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,browser]'
+	@$(BIN)/python -m pip install --no-compile --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,browser]'
 	@touch $@
 
 test-browser: $(SCREEN)
@@ -57,12 +57,12 @@ soak: $(STAMP)
 FUZZ ?= 20
 ONLY ?=
 fuzz: $(STAMP)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,fuzz]'
+	@$(BIN)/python -m pip install --no-compile --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,fuzz]'
 	$(ONE_THREAD) $(BIN)/python -m tests.fuzz.atheris_targets $(FUZZ) $(ONLY)
 
 # Known holes in the versions that are installed; --strict, for a package that could not be looked up is no good news.
 audit: $(STAMP)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,audit]'
+	@$(BIN)/python -m pip install --no-compile --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,audit]'
 	$(BIN)/pip-audit --strict --skip-editable --progress-spinner off
 
 bench: $(STAMP) bench-selection

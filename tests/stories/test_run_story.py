@@ -310,6 +310,7 @@ def refused(command, sentence):
     assert done.stdout == ""
 
 
+@pytest.mark.slow  # `make test-faults` kills runs of one process at random moments
 def test_a_killed_run_goes_on_and_ends_as_an_unbroken_one(whole, tmp_path):
     kill_when(tmp_path / "seed-3" / BASELINE.slug / "last.safetensors", tmp_path, os.killpg)
     ends_as(whole[0], tmp_path)
