@@ -125,13 +125,60 @@ class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
-class DataSettings(_Section):
-    """Which labels are given, and what is kept aside."""
+class Validation(StrEnum):
+    """Where the labelled rows that choose weights and variants come from.
 
-    labels: int | None = Field(50, ge=1, description="labelled examples; none = all there are")
-    balanced: bool = Field(True, description="as many of each class; false: as they come, and synthetic ones likewise")
-    validation_fraction: float = Field(0.1, ge=0, lt=1)
-    test_fraction: float = Field(0.2, ge=0, lt=1, description="carved from train where the source has no test set")
+    `labels`: from the labelled rows themselves, by cross-fitting where they are few. `extra`: labelled rows beside the
+    `labels` that train, as benchmarks do whose labels are all known.
+    """
+
+    LABELS = "labels"
+    EXTRA = "extra"
+
+
+class Keep(StrEnum):
+    """Which weights of a phase are kept: those that did best on validation, or the last ones."""
+
+    BEST = "best"
+    LAST = "last"
+
+
+class Metric(StrEnum):
+    """What variants are chosen and compared by; `auto` is accuracy, or balanced accuracy with unbalanced classes."""
+
+    AUTO = "auto"
+    ACCURACY = "accuracy"
+    BALANCED_ACCURACY = "balanced-accuracy"
+    F1 = "f1"
+    AUROC = "auroc"
+    AVERAGE_PRECISION = "average-precision"
+    LOG_LOSS = "log-loss"
+
+
+class VariantSet(StrEnum):
+    """Which variants `run` compares: all of the paper's table, the ones that answer a question, or the fewest."""
+
+    ALL = "all"
+    STANDARD = "standard"
+    QUICK = "quick"
+
+
+class DataSettings(_Section):
+    """Which labels are used, and what is held out."""
+
+    labels: int | None = Field(None, ge=1, description="number of labels to use; none = all of them")
+    balanced: bool = Field(
+        False, description="take as many labels of each class; false: as they come, and draw classes likewise"
+    )
+    validation: Validation = Field(Validation.LABELS, description="labels: out of the labels; extra: beside them")
+    validation_fraction: float | None = Field(
+        None, ge=0, lt=1, description="share of labelled rows held out to choose on; none = 0.1, or cross-fitting"
+    )
+    test_fraction: float | None = Field(
+        None, ge=0, lt=1, description="share of labelled rows held out to measure on; none = 0.2, or cross-fitting"
+    )
+    folds: int = Field(5, ge=3, le=100, description="parts of cross-fitting, used below 300 labels")
+    fold: int | None = Field(None, ge=0, description="the part that is held out; set by `run`")
 
 
 class ModelSettings(_Section):
@@ -211,6 +258,8 @@ class LearningSettings(_Section):
     ema_decay: float = Field(0.999, ge=0, lt=1, description="of the weights used for prediction; 0 = the weights")
     evaluate_every: int = Field(250, ge=1)
     checkpoint_every: int = Field(250, ge=1)
+    keep: Keep = Field(Keep.BEST, description="weights kept where there are validation rows: best, or last")
+    keep_metric: Metric = Field(Metric.ACCURACY, description="what decides the best: accuracy or balanced-accuracy")
 
 
 class AugmentationSettings(_Section):
@@ -275,6 +324,9 @@ class ProofSettings(_Section):
 
     pool_sizes: tuple[int, ...] = Field((10000,), min_length=1, description="L of the table, ascending")
     baselines: bool = Field(True, description="the twin on labels alone, and classical methods, beside every result")
+    metric: Metric = Field(Metric.AUTO, description="what variants are chosen and compared by")
+    variants: VariantSet = Field(VariantSet.STANDARD, description="all, standard or quick")
+    repeats: int = Field(1, ge=1, le=100, description="how often cross-fitting is repeated, with other parts")
 
     @model_validator(mode="after")
     def _ascending(self) -> ProofSettings:
@@ -336,14 +388,19 @@ def preset_names() -> list[str]:
 
 
 def load_settings(
-    config: str | Path | None = None, overrides: Iterable[str] = (), base: Mapping[str, Any] | None = None
+    config: str | Path | None = None,
+    overrides: Iterable[str] = (),
+    base: Mapping[str, Any] | None = None,
+    *,
+    defaults: Mapping[str, Any] | None = None,
 ) -> Settings:
-    """Settings from a preset's name or a TOML file, then each `a.b=c` of `overrides`, in that order.
+    """Settings from `defaults`, a preset or TOML file, `base`, and each `a.b=c` of `overrides`; later ones win.
 
-    `base` (a nested mapping) goes in between: what a verb's own options say.
+    `defaults` (a nested mapping) are those of a data set, `base` (another) is what a verb's own options say.
     """
-    values: dict[str, Any] = {} if config is None else _read(config)
-    _merge(values, base or {})
+    values: dict[str, Any] = {}
+    for more in (defaults or {}, {} if config is None else _read(config), base or {}):
+        _merge(values, more)
     for override in overrides:
         _merge(values, _parse_override(override))
     return settings_from(values)

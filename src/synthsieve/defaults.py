@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from numbers import Integral
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from synthsieve.config import Settings, load_settings
-from synthsieve.data.dataset import Dataset, Kind
+from synthsieve.config import Metric, Settings, load_settings
+from synthsieve.data.dataset import UNLABELED, Dataset, Kind
 from synthsieve.errors import ConfigError
+from synthsieve.evaluation.metrics import default_metric
 from synthsieve.randomness import numpy_stream
 
 OF_SOURCE = {"digits": "digits-minutes", "mnist": "mnist-minutes", "svhn": "svhn-cpu"}
+# Benchmarks know all their labels, so they say how many are used; a user's data use all of theirs.
+_BENCHMARK: dict[str, Any] = {"validation": "extra", "validation_fraction": 0.1, "test_fraction": 0.2, "balanced": True}
+BENCHMARKS: dict[str, dict[str, Any]] = {
+    "digits": {**_BENCHMARK, "labels": 50},
+    "mnist": {**_BENCHMARK, "labels": 100},
+    "svhn": {**_BENCHMARK, "labels": 1000},
+    "adult": {**_BENCHMARK, "labels": 200, "balanced": False},
+    # The fractions hold out one speaker of six, and one of the others.
+    "spoken-digits": {**_BENCHMARK, "labels": 50, "validation_fraction": 0.2, "test_fraction": 0.1667},
+    "sst2": {**_BENCHMARK, "labels": 200},
+}
 OF_KIND = {
     Kind.VECTOR: "vector-minutes",
     Kind.TABLE: "table-minutes",
@@ -38,6 +51,43 @@ def default_preset(source: str, dataset: Dataset | None = None) -> str | None:
     return OF_KIND.get(Kind(dataset.kind)) if dataset.kind in set(Kind) else None
 
 
+def settings_for(
+    source: str,
+    dataset: Dataset | None = None,
+    *,
+    config: str | Path | None = None,
+    overrides: Iterable[str] = (),
+    asked: Mapping[str, Any] | None = None,
+) -> Settings:
+    """The settings of a run of `source`: what is known of it, its preset, the options asked for, and `--set`.
+
+    Without the data set, which is not read yet, errors in options show all the same.
+    """
+    known: dict[str, Any] = {}
+    if source in BENCHMARKS:
+        known = {"data": BENCHMARKS[source], "proof": {"metric": "accuracy", "variants": "all"}}
+    elif dataset is not None:
+        known = {"proof": {"repeats": 1 if dataset.kind in (Kind.IMAGE, Kind.SOUND) else 2}}  # those take minutes each
+    settings = load_settings(config or default_preset(source, dataset), overrides, asked, defaults=known)
+    return settings if dataset is None else _with_metric(settings, dataset)
+
+
+def _with_metric(settings: Settings, dataset: Dataset) -> Settings:
+    """The same with the metric that `auto` means for these labels; the best weights are chosen by it, too."""
+    metric = settings.proof.metric
+    if metric is Metric.AUTO:
+        labels = dataset.train.y[dataset.train.y != UNLABELED]
+        metric = default_metric(np.bincount(labels, minlength=dataset.num_classes))
+    balanced = metric is Metric.BALANCED_ACCURACY
+    keep_metric = Metric.BALANCED_ACCURACY if balanced else settings.learning.keep_metric
+    return settings.model_copy(
+        update={
+            "proof": settings.proof.model_copy(update={"metric": metric}),
+            "learning": settings.learning.model_copy(update={"keep_metric": keep_metric}),
+        }
+    )
+
+
 def settings_in_memory(
     dataset: Dataset,
     *,
@@ -50,7 +100,7 @@ def settings_in_memory(
 ) -> Settings:
     """Settings of a fit in memory: every label is used, none is kept for a test, and only the end is stored."""
     asked: dict[str, dict[str, Any]] = {
-        "data": {"labels": None, "test_fraction": 0.0, "validation_fraction": validation_fraction},
+        "data": {"test_fraction": 0.0, "validation_fraction": validation_fraction},
         "model": {},
     }
     if latent_dim is None and dataset.kind == Kind.VECTOR and preset is None:

@@ -22,9 +22,7 @@ def fit(
     context: typer.Context,
     source: options.Source,
     out: options.Out,
-    labels: Annotated[
-        int | None, typer.Option(help="Labelled examples; as many of each class unless data.balanced is false.")
-    ] = None,
+    labels: Annotated[int | None, typer.Option(min=1, help="Use only this many labels (default: all).")] = None,
     label: options.Label = None,
     text: options.Text = None,
     schema: options.Schema = None,
@@ -33,7 +31,7 @@ def fit(
     config: options.Config = None,
     set_: options.Set = None,
     seed: options.Seed = None,
-    supervised: Annotated[bool, typer.Option("--supervised", help="The twin: the same labels alone.")] = False,
+    supervised: Annotated[bool, typer.Option("--supervised", help="Train the labels-only baseline.")] = False,
     augment: Annotated[
         bool, typer.Option("--augment", help="Also the steps after learning.steps, with synthetic data.")
     ] = False,
@@ -48,8 +46,7 @@ def fit(
     """Learn a generative classifier from few labels and many unlabelled examples."""
     if "WORLD_SIZE" in os.environ:  # of several processes: what torch advises on its reducer is not for users
         os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
-    from synthsieve.config import load_settings
-    from synthsieve.defaults import default_preset
+    from synthsieve.defaults import settings_for
     from synthsieve.device import device_of
     from synthsieve.evaluation.accuracy import score_part
     from synthsieve.learning import loop
@@ -66,12 +63,12 @@ def fit(
         asked["data"] = {"labels": labels}
     if supervised:
         asked["learning"] = {"objective": "supervised"}
-    load_settings(config or default_preset(source), set_ or (), asked)  # errors in them come before data are read
+    settings_for(source, config=config, overrides=set_ or (), asked=asked)  # errors in them show before data are read
     if tensorboard:
         require_tensorboard()
     origin = Origin.of(source, label=label, text=text, schema=schema, features=features, data_dir=data_dir)
     dataset = origin.load(for_stream("data", quiet=quiet))
-    settings = load_settings(config or default_preset(source, dataset), set_ or (), asked)
+    settings = settings_for(source, dataset, config=config, overrides=set_ or (), asked=asked)
     settings = _with_additions(settings) if augment else settings.first_phase()
     where = device_of(device)
     with joined() as together:

@@ -39,8 +39,7 @@ def reproduce(
 
     The same command goes on where an earlier one stopped.
     """
-    from synthsieve.config import load_settings
-    from synthsieve.defaults import default_preset
+    from synthsieve.defaults import settings_for
     from synthsieve.experiments.arms import cells
     from synthsieve.experiments.jobs import default_workers
     from synthsieve.experiments.outcome import carry_out
@@ -49,7 +48,7 @@ def reproduce(
     from synthsieve.lock import locked
     from synthsieve.progress import for_stream
 
-    settings = load_settings(preset or TABLE_PRESETS.get(dataset) or default_preset(dataset), set_ or ())
+    settings = settings_for(str(dataset), config=preset or TABLE_PRESETS.get(dataset), overrides=set_ or ())
     if not settings.augmentation.steps:
         settings = settings.with_second_phase()
     context.with_resource(locked(out))

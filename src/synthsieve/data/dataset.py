@@ -56,6 +56,7 @@ class Dataset:
         feature_names: for vectors that came from named columns.
         about: what the kind's encoding must know beside the arrays: the schema of a table, the format of sounds.
         notes: sentences worth telling the user (how floats were scaled, which files were passed over).
+        validation: labelled rows that the user gave to choose on, or None: then the split takes some from `train`.
     """
 
     name: str
@@ -66,6 +67,7 @@ class Dataset:
     feature_names: tuple[str, ...] | None = None
     notes: tuple[str, ...] = ()
     about: Any = None
+    validation: Examples | None = None
 
     @property
     def num_classes(self) -> int:

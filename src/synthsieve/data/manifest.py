@@ -31,7 +31,7 @@ class Split:
         seed: what the split was drawn with.
         labeled: rows of `dataset.train` whose labels training sees.
         unlabeled: rows of `dataset.train` whose labels training does not see, known or not.
-        validation: rows of `dataset.train` that choose the model.
+        validation: rows that choose the model, of `dataset.validation` if `validation_is_own`, else of `dataset.train`.
         test: rows of `dataset.test` if `test_is_own`, otherwise of `dataset.train`.
         excluded: rows used nowhere: without a label, yet of a group that is held out.
         test_is_own: whether the publisher's test set is used.
@@ -39,6 +39,7 @@ class Split:
         fingerprint: SHA-256 of the labels, the shapes and a sample of the values of the data set.
         counts: part -> class -> rows; rows without a known label are not counted.
         notes: sentences worth telling the user.
+        validation_is_own: whether the user's own validation set is used.
     """
 
     source: str
@@ -54,11 +55,14 @@ class Split:
     fingerprint: str
     counts: dict[str, dict[str, int]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    validation_is_own: bool = False
 
     @cached_property
     def hash(self) -> str:
         """SHA-256 over every part: its name, its length and its indices as little-endian int64."""
         digest = hashlib.sha256(f"test_is_own={self.test_is_own}".encode())
+        if self.validation_is_own:
+            digest.update(b"/validation_is_own")
         for part in PARTS:
             indices = np.ascontiguousarray(getattr(self, part), dtype="<i8")
             digest.update(f"/{part}/{len(indices)}/".encode())
@@ -94,6 +98,7 @@ class Split:
             "fingerprint": self.fingerprint,
             "classes": list(self.classes),
             "test_is_own": self.test_is_own,
+            "validation_is_own": self.validation_is_own,
             "grouped": self.grouped,
             "notes": list(self.notes),
             "sizes": {part: len(getattr(self, part)) for part in PARTS},
@@ -117,6 +122,7 @@ class Split:
                 classes=_texts(value["classes"]),
                 seed=int(value["seed"]),
                 test_is_own=bool(value["test_is_own"]),
+                validation_is_own=bool(value.get("validation_is_own", False)),
                 grouped=bool(value["grouped"]),
                 fingerprint=str(value["fingerprint"]),
                 counts=_counts(value["counts"]),
@@ -154,7 +160,7 @@ def _counts(value: dict[str, dict[str, int]]) -> dict[str, dict[str, int]]:
 def fingerprint(dataset: Dataset) -> str:
     """SHA-256 of shapes, classes, all labels and groups, and the values of up to 256 evenly spaced rows of each set."""
     digest = hashlib.sha256("\n".join((dataset.kind, *dataset.classes)).encode())
-    for examples in (dataset.train, dataset.test):
+    for examples in (dataset.train, dataset.test, dataset.validation):
         if examples is None:
             continue
         digest.update(f"/{examples.x.dtype}{examples.x.shape}/".encode())

@@ -1,21 +1,147 @@
-"""Which rows a run may learn from, which choose the model, and which only judge it.
+"""Which rows train, which choose the model, and which only measure it.
 
-The order is: test (unless the source has its own), validation, labelled, and the rest unlabelled. Each is drawn from a
-stream of its own, so that asking for more labels only adds labels and never moves test or validation.
+`split_dataset` decides how: one split where labels are many or the data set is a benchmark, cross-fitting where they
+are few. Each part is drawn from a stream of its own, so that asking for more labels never moves test or validation.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from synthsieve.data.dataset import Dataset
+from synthsieve.config import DataSettings, Validation
+from synthsieve.data.dataset import UNLABELED, Dataset
 from synthsieve.data.holdout import hold_out
 from synthsieve.data.labels import listed
 from synthsieve.data.manifest import Split, fingerprint
 from synthsieve.errors import DataError
 from synthsieve.randomness import numpy_stream
 
-__all__ = ["Split", "make_split"]
+__all__ = ["FEW_LABELS", "Split", "cross_fits", "has_outside_test", "make_split", "split_dataset"]
+
+FEW_LABELS = 300  # below it, held-out parts of the labels would be too small to choose or to measure on
+VALIDATION_FRACTION, TEST_FRACTION = 0.1, 0.2
+MIN_TO_HOLD_OUT = 3  # labels of a class: one to train, one to choose, one to measure
+
+
+def split_dataset(dataset: Dataset, data: DataSettings, *, seed: int) -> Split:
+    """The split that `data` asks for.
+
+    With `data.validation = extra`, validation and test rows come from labelled rows beside `data.labels`. Otherwise the
+    labels are all there is: with 300 or more of them, a part is held out for validation and, where the data have no
+    test set, one for test; with fewer, `data.fold` says which part of cross-fitting is held out (`cross_fits`), and
+    without it every label trains. `data.labels` and `data.test_fraction` ask for a test set outside the labels.
+    """
+    if data.validation is Validation.EXTRA:
+        return make_split(
+            dataset,
+            labels=data.labels,
+            balanced=data.balanced,
+            validation_fraction=VALIDATION_FRACTION if data.validation_fraction is None else data.validation_fraction,
+            test_fraction=TEST_FRACTION if data.test_fraction is None else data.test_fraction,
+            seed=seed,
+        )
+    y, groups = dataset.train.y, dataset.train.groups
+    free = np.ones(len(y), dtype=bool)
+    test = _test_rows(dataset, data, free, seed)
+    budget = np.zeros(len(y), dtype=bool)
+    budget[_choose_labeled(dataset, free, data.labels, data.balanced, numpy_stream(seed, "split/labeled"))] = True
+    validation = np.zeros(0, dtype=np.int64)
+    if data.fold is not None:
+        parts = _parts(y, groups, np.flatnonzero(budget), data.folds, generator=numpy_stream(seed, "split/folds"))
+        if data.fold >= data.folds:
+            raise DataError(f"data.fold={data.fold} must be below data.folds={data.folds}")
+        later = (data.fold + 1) % data.folds
+        if dataset.validation is None:
+            validation = parts[data.fold if has_outside_test(dataset, data) else later]
+        if not has_outside_test(dataset, data):
+            test = parts[data.fold]
+            _take(free, test, groups)
+    elif dataset.validation is None and not _few_labels(dataset, data):
+        validation = hold_out(
+            y,
+            groups,
+            free & budget,
+            fraction=VALIDATION_FRACTION if data.validation_fraction is None else data.validation_fraction,
+            part="validation",
+            generator=numpy_stream(seed, "split/validation"),
+        )
+    _take(free, validation, groups)
+    labeled = np.flatnonzero(budget & free)
+    missing = np.setdiff1d(np.arange(dataset.num_classes), y[labeled])
+    if len(missing):
+        raise DataError(
+            f"{dataset.name}: class {dataset.classes[missing[0]]!r} has no label left to train on, because its rows"
+            " share their groups with held-out rows: label more groups of it, or give a test set of your own"
+        )
+    return _split(dataset, free, labeled, validation, test, seed)
+
+
+def cross_fits(dataset: Dataset, data: DataSettings) -> bool:
+    """Whether `run` repeats such a split over parts of the labels: they are few, and something must be held out."""
+    if data.validation is Validation.EXTRA or not _few_labels(dataset, data):
+        return False
+    return dataset.validation is None or not has_outside_test(dataset, data)
+
+
+def has_outside_test(dataset: Dataset, data: DataSettings) -> bool:
+    """Whether test rows are no part of the labels that train: a test set, or labelled rows beside those asked for."""
+    if dataset.test is not None or data.labels is not None or data.test_fraction is not None:
+        return True
+    return not _few_labels(dataset, data)
+
+
+def _few_labels(dataset: Dataset, data: DataSettings) -> bool:
+    """Whether the labels are too few to hold out a part of them once; a fraction asked for is held out anyway."""
+    if data.validation_fraction is not None:
+        return False
+    count = int((dataset.train.y != UNLABELED).sum()) if data.labels is None else data.labels
+    return count < FEW_LABELS
+
+
+def _test_rows(dataset: Dataset, data: DataSettings, free: np.ndarray, seed: int) -> np.ndarray:
+    """Rows of the test set, which are no longer free; none where parts of the labels will measure."""
+    if dataset.test is not None:
+        return np.arange(len(dataset.test), dtype=np.int64)
+    if not has_outside_test(dataset, data):
+        return np.zeros(0, dtype=np.int64)
+    test = hold_out(
+        dataset.train.y,
+        dataset.train.groups,
+        free,
+        fraction=TEST_FRACTION if data.test_fraction is None else data.test_fraction,
+        part="test",
+        generator=numpy_stream(seed, "split/test"),
+    )
+    _take(free, test, dataset.train.groups)
+    return test
+
+
+def _parts(
+    y: np.ndarray, groups: np.ndarray | None, rows: np.ndarray, count: int, *, generator: np.random.Generator
+) -> list[np.ndarray]:
+    """`count` disjoint parts of the labelled `rows`, each class dealt out evenly and whole groups kept together.
+
+    A class of fewer than three labels is in none of them: it always trains.
+    """
+    counts = np.bincount(y[rows])
+    rows = rows[counts[y[rows]] >= MIN_TO_HOLD_OUT]
+    part = np.zeros(len(rows), dtype=np.int64)
+    if groups is None:
+        order = generator.permutation(len(rows))
+        order = order[np.argsort(y[rows][order], kind="stable")]  # class by class, dealt round and round
+        part[order] = np.arange(len(rows)) % count
+    elif len(rows):
+        from sklearn.model_selection import StratifiedGroupKFold
+
+        if len(np.unique(groups[rows])) < count:
+            raise DataError(
+                f"cross-fitting over {count} parts needs labelled rows of as many groups, but"
+                f" {len(np.unique(groups[rows]))} came: give a test set of your own, or --set data.folds=3"
+            )
+        dealer = StratifiedGroupKFold(count, shuffle=True, random_state=int(generator.integers(2**31)))
+        for number, (_, held) in enumerate(dealer.split(rows, y[rows], groups[rows])):
+            part[held] = number
+    return [np.sort(rows[part == number]).astype(np.int64) for number in range(count)]
 
 
 def make_split(
@@ -27,7 +153,7 @@ def make_split(
     test_fraction: float = 0.2,
     seed: int,
 ) -> Split:
-    """The split of (dataset, seed): disjoint parts that cover every row.
+    """One split, with validation and test rows taken from all labelled rows before `labels` of the rest are chosen.
 
     Args:
         labels: size of the labelled set; None uses every labelled row that is left.
@@ -50,20 +176,32 @@ def make_split(
             y, groups, free, fraction=test_fraction, part="test", generator=numpy_stream(seed, "split/test")
         )
         _take(free, test, groups)
-    validation = hold_out(
-        y,
-        groups,
-        free,
-        fraction=validation_fraction,
-        part="validation",
-        generator=numpy_stream(seed, "split/validation"),
-    )
-    _take(free, validation, groups)
+    validation = np.zeros(0, dtype=np.int64)
+    if dataset.validation is None:
+        validation = hold_out(
+            y,
+            groups,
+            free,
+            fraction=validation_fraction,
+            part="validation",
+            generator=numpy_stream(seed, "split/validation"),
+        )
+        _take(free, validation, groups)
     labeled = _choose_labeled(dataset, free, labels, balanced, numpy_stream(seed, "split/labeled"))
 
+    return _split(dataset, free, labeled, validation, test, seed)
+
+
+def _split(
+    dataset: Dataset, free: np.ndarray, labeled: np.ndarray, validation: np.ndarray, test: np.ndarray, seed: int
+) -> Split:
+    """The parts as a `Split`: what is free and not labelled is unlabelled; the user's own sets are used whole."""
+    own_test, own_validation = dataset.test is not None, dataset.validation is not None
+    if dataset.validation is not None:
+        validation = np.arange(len(dataset.validation), dtype=np.int64)
     unlabeled = np.setdiff1d(np.flatnonzero(free), labeled)
-    used = [labeled, unlabeled, validation] + ([] if own else [test])
-    excluded = np.setdiff1d(np.arange(len(y)), np.concatenate(used))
+    used = [labeled, unlabeled] + ([] if own_validation else [validation]) + ([] if own_test else [test])
+    excluded = np.setdiff1d(np.arange(len(dataset.train)), np.concatenate(used))
     return Split(
         source=dataset.name,
         classes=dataset.classes,
@@ -73,8 +211,9 @@ def make_split(
         validation=validation,
         test=test,
         excluded=excluded.astype(np.int64),
-        test_is_own=own,
-        grouped=groups is not None,
+        test_is_own=own_test,
+        validation_is_own=own_validation,
+        grouped=dataset.train.groups is not None,
         fingerprint=fingerprint(dataset),
         counts=_count(dataset, labeled, unlabeled, validation, test),
         notes=_notes(unlabeled, validation, test, excluded),
@@ -141,13 +280,16 @@ def _count(
     dataset: Dataset, labeled: np.ndarray, unlabeled: np.ndarray, validation: np.ndarray, test: np.ndarray
 ) -> dict[str, dict[str, int]]:
     """For each part: rows of each class, by name. Rows without a known label are not in these counts."""
-    test_y = dataset.train.y if dataset.test is None else dataset.test.y
     y = dataset.train.y
-    parts = {"labeled": y[labeled], "unlabeled": y[unlabeled], "validation": y[validation], "test": test_y[test]}
-    return {
-        part: {name: int((labels == c).sum()) for c, name in enumerate(dataset.classes)}
-        for part, labels in parts.items()
+    test_y, validation_y = (y if own is None else own.y for own in (dataset.test, dataset.validation))
+    parts = {
+        "labeled": y[labeled],
+        "unlabeled": y[unlabeled],
+        "validation": validation_y[validation],
+        "test": test_y[test],
     }
+    counts = {part: np.bincount(y[y >= 0], minlength=dataset.num_classes) for part, y in parts.items()}
+    return {part: dict(zip(dataset.classes, each.tolist(), strict=True)) for part, each in counts.items()}
 
 
 def _notes(unlabeled: np.ndarray, validation: np.ndarray, test: np.ndarray, excluded: np.ndarray) -> tuple[str, ...]:
@@ -155,9 +297,9 @@ def _notes(unlabeled: np.ndarray, validation: np.ndarray, test: np.ndarray, excl
     if len(unlabeled) == 0:
         notes.append("no unlabelled rows: learning goes on with the labelled rows alone")
     if len(validation) == 0:
-        notes.append("no validation rows: the best model cannot be chosen, the last one is kept")
+        notes.append("no validation rows: the last weights are kept")
     if len(test) == 0:
-        notes.append("no test rows: accuracy can only be measured on validation")
+        notes.append("no test rows: `synthsieve run` measures the accuracy by cross-fitting")
     if len(excluded):
         notes.append(f"{len(excluded)} rows without a label share a group with held-out rows and are used nowhere")
     return tuple(notes)

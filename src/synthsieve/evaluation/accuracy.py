@@ -33,6 +33,11 @@ class Scores:
     per_class: tuple[float, ...]
     count: int
 
+    @property
+    def balanced_accuracy(self) -> float:
+        """Mean accuracy over the classes that have examples."""
+        return float(np.nanmean(self.per_class))
+
     def interval(self) -> tuple[float, float]:
         """Wilson's 95 % interval of the accuracy, over the choice of examples."""
         z, n, p = 1.959964, self.count, self.accuracy
@@ -49,7 +54,11 @@ class Scores:
         )
 
     def as_row(self, prefix: str) -> dict[str, float]:
-        return {f"{prefix}_accuracy": self.accuracy, f"{prefix}_cross_entropy": self.cross_entropy}
+        return {
+            f"{prefix}_accuracy": self.accuracy,
+            f"{prefix}_balanced_accuracy": self.balanced_accuracy,
+            f"{prefix}_cross_entropy": self.cross_entropy,
+        }
 
 
 @torch.no_grad()
@@ -81,10 +90,12 @@ def score_part(
 
 def part_of(dataset: Dataset, split: Split, part: str) -> tuple[np.ndarray, np.ndarray]:
     """x (n, *shape), as stored, and y (n,) of the split's `test` or `validation` rows."""
-    rows = split.test if part == "test" else split.validation
-    own = part == "test" and split.test_is_own and dataset.test is not None
-    examples = dataset.test if own else dataset.train
-    assert examples is not None
+    rows, is_own, own = (
+        (split.test, split.test_is_own, dataset.test)
+        if part == "test"
+        else (split.validation, split.validation_is_own, dataset.validation)
+    )
+    examples = own if is_own and own is not None else dataset.train
     return examples.x[rows], examples.y[rows]
 
 

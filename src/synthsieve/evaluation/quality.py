@@ -33,7 +33,7 @@ def latents(model: GenerativeClassifier, encoding: Encoding, x: np.ndarray) -> n
         model.posterior(torch.from_numpy(np.ascontiguousarray(encoding.encode(x[i : i + BATCH])))).mean
         for i in range(0, len(x), BATCH)
     ]
-    return torch.cat(parts).double().numpy()
+    return torch.cat(parts).double().numpy() if parts else np.empty((0, model.energy.latent_dim))
 
 
 def pool_quality(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from synthsieve.config import Coreset, Settings
+from synthsieve.config import Coreset, ProofSettings, Settings, VariantSet
 from synthsieve.experiments.supervised import twin_settings
 
 NO_FILTER: dict[str, Any] = {"entropy_ceiling": None, "keep_fraction": None, "require_asked_class": False}
@@ -81,6 +81,31 @@ class Cell:
 BASELINE = Cell(Arm.REAL_ONLY, 0)
 
 
+# Which arms are compared: the standard ones answer whether samples, the filter and the coreset help, each beside a
+# control; the quick ones only whether the samples that the sieve keeps help.
+VARIANTS = {
+    VariantSet.STANDARD: (
+        Arm.SUPERVISED,
+        Arm.FIRST_PHASE,
+        Arm.REAL_ONLY,
+        Arm.ALL,
+        Arm.ENTROPY,
+        Arm.ENTROPY_RANDOM,
+        Arm.CRAIG,
+        Arm.PSEUDO,
+    ),
+    VariantSet.QUICK: (Arm.SUPERVISED, Arm.FIRST_PHASE, Arm.REAL_ONLY, Arm.ENTROPY_RANDOM, Arm.CRAIG),
+}
+
+
+def cells_for(settings: ProofSettings) -> tuple[Cell, ...]:
+    """The arms that the settings ask for: all of the paper's table, or the standard or quick ones at the smallest L."""
+    if settings.variants is VariantSet.ALL:
+        return tuple(cells(settings.pool_sizes, baselines=settings.baselines))
+    chosen = [arm for arm in VARIANTS[settings.variants] if settings.baselines or arm.group is not Group.BASELINE]
+    return tuple(Cell(arm, settings.pool_sizes[0] if arm in POOLED else 0) for arm in chosen)
+
+
 def cells(pool_sizes: tuple[int, ...], *, baselines: bool = True) -> list[Cell]:
     """The paper's table for these L, with the arms it lacks: filters alone at the small L, CRAIG at every one.
 
@@ -117,6 +142,6 @@ def settings_of(cell: Cell, settings: Settings) -> Settings:
             "augmentation": settings.augmentation.model_copy(update=augmentation),
             "pseudo_labels": settings.pseudo_labels.model_copy(update=pseudo),
             "implicit": settings.implicit.model_copy(update={"enabled": cell.arm is Arm.IMPLICIT}),
-            "proof": settings.proof.model_copy(update={"baselines": True}),  # no arm depends on what stands beside it
+            "proof": ProofSettings(),  # no arm depends on what stands beside it
         }
     )

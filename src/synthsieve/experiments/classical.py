@@ -1,18 +1,18 @@
 """Classical ways to learn from few labels, to stand beside ours on the same splits.
 
 A method learns from the labelled rows, and from unlabelled rows without their labels where it can use them. Its grid is
-decided by accuracy on the validation rows, the first best one wins; without validation rows the first candidate stands.
+decided by a metric on the validation rows, the first best one wins; without validation rows the first candidate stands.
 The test rows only judge.
 """
 
 from __future__ import annotations
 
-import json
+import math
 import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,15 +20,15 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
-from synthsieve.archive import read_arrays
+from synthsieve.config import Metric
 from synthsieve.data.dataset import UNLABELED, Dataset
 from synthsieve.errors import CheckpointError
 from synthsieve.evaluation.accuracy import part_of
+from synthsieve.evaluation.answers import Answers, read_answers, write_answers
+from synthsieve.evaluation.metrics import weighted_metric
 from synthsieve.experiments.views import Views, stacked
-from synthsieve.files import json_of, written_atomically
 from synthsieve.randomness import derive_seed
 
-PARTS = ("validation", "test")
 ABOUT = ("chosen", "grid", "unlabeled", "split_hash", "failed")
 
 
@@ -64,55 +64,52 @@ class Method:
 
 @dataclass(frozen=True)
 class Answer:
-    """What the best candidate of a method's grid got right.
+    """What the best candidate of a method's grid answered.
 
     Attributes:
-        right: part -> bool (n,), of `validation` and `test`; nothing where no candidate could be fitted.
-        about: for JSON: the `chosen` candidate, or None; the `grid` with accuracies on validation, or None; how many
+        answers: by part, `validation` and `test`; nothing where no candidate could be fitted, no part without examples.
+        about: for JSON: the `chosen` candidate, or None; the `grid` with scores on validation, or None; how many
             `unlabeled` rows were used; `seconds`; `split_hash`; `failed`, why a candidate could not be fitted, or None.
     """
 
-    right: dict[str, np.ndarray]
+    answers: dict[str, Answers]
     about: dict[str, Any]
+
+    @property
+    def fitted(self) -> bool:
+        return self.about["chosen"] is not None
+
+    def right(self, part: str) -> np.ndarray:
+        """Which examples of a part get the right class: bool (n,)."""
+        return self.answers[part].right if part in self.answers else np.empty(0, dtype=bool)
 
     def write(self, path: Path) -> None:
         """One .npz, atomically."""
-        with written_atomically(path) as partial, partial.open("wb") as file:
-            parts: dict[str, Any] = {"about": np.asarray(json.dumps(self.about)), **self.right}
-            np.savez(file, **parts)
+        write_answers(path, self.answers, self.about)
 
     @classmethod
     def read(cls, path: Path) -> Answer:
-        try:
-            stored = read_arrays(path, ("about", *PARTS))
-            about = json_of(str(stored.pop("about")))
-            if not isinstance(about, dict) or any(name not in about for name in ABOUT):
-                raise ValueError(f"it does not tell {', '.join(ABOUT)}")
-            if any(right.dtype != bool or right.ndim != 1 for right in stored.values()):
-                raise ValueError("what it got right is not true or false")
-            return cls(stored, about)
-        except (ValueError, KeyError) as error:
-            raise CheckpointError(
-                f"{path} is damaged ({error}): remove it, and the same command measures again"
-            ) from None
+        answers, about = read_answers(path)
+        if any(name not in about for name in ABOUT):
+            raise CheckpointError(f"{path} is damaged: remove it, and the same command measures again")
+        return cls(answers, about)
 
 
 @dataclass(frozen=True)
 class _Tried:
-    """A candidate after its fit: the estimator and the validation rows it gets right, or why it could not be fitted."""
+    """A candidate after its fit: the estimator and its answers on validation, or why it could not be fitted."""
 
     candidate: Candidate
     estimator: Any = None
-    right: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=bool))
+    validation: Answers | None = None
+    score: float | None = None
     error: str | None = None
 
-    @property
-    def accuracy(self) -> float | None:
-        return float(self.right.mean()) if len(self.right) else None
 
-
-def answer(method: Method, views: Views, *, tell: Callable[[int], None] | None = None) -> Answer:
-    """Fit every candidate of the grid, choose on validation, judge on validation and test; on one thread.
+def answer(
+    method: Method, views: Views, *, metric: Metric = Metric.ACCURACY, tell: Callable[[int], None] | None = None
+) -> Answer:
+    """Fit every candidate of the grid, choose by `metric` on validation, answer on validation and test; on one thread.
 
     A candidate that cannot be fitted to these data is passed over. `tell` hears how many were tried.
     """
@@ -120,22 +117,28 @@ def answer(method: Method, views: Views, *, tell: Callable[[int], None] | None =
     grid, tried = method.grid(views.dataset), []
     with _alone_and_silent():
         for candidate in grid if len(views.split.validation) else grid[:1]:
-            tried.append(_try(method, candidate, views))
+            tried.append(_try(method, candidate, views, metric))
             if tell is not None:
                 tell(len(tried))
         fitted = [one for one in tried if one.error is None]
-        best = max(fitted, key=lambda one: one.accuracy or 0.0, default=None)  # the first among equals
-        right = {} if best is None else {"validation": best.right, "test": _right(best, views, "test")}
-    accuracy = {one.candidate.name: one.accuracy for one in tried}
+        best = max(fitted, key=lambda one: -math.inf if one.score is None else one.score, default=None)  # the first
+        answers = {}
+        if best is not None:
+            parts = {
+                "validation": best.validation,
+                "test": _answers(best.estimator, best.candidate.view, views, "test"),
+            }
+            answers = {part: found for part, found in parts.items() if found is not None}
+    scores = {one.candidate.name: one.score for one in tried}
     about = {
         "chosen": None if best is None else best.candidate.name,
-        "grid": {candidate.name: accuracy.get(candidate.name) for candidate in grid},
+        "grid": {candidate.name: scores.get(candidate.name) for candidate in grid},
         "unlabeled": len(views.unlabeled_rows()) if method.unlabeled else 0,
         "seconds": time.monotonic() - started,
         "split_hash": views.split.hash,
         "failed": next((one.error for one in tried if one.error is not None), None),
     }
-    return Answer(right, about)
+    return Answer(answers, about)
 
 
 @contextmanager
@@ -147,22 +150,30 @@ def _alone_and_silent() -> Iterator[None]:
         yield
 
 
-def _try(method: Method, candidate: Candidate, views: Views) -> _Tried:
+def _try(method: Method, candidate: Candidate, views: Views, metric: Metric) -> _Tried:
     try:
         x, y = views(candidate.view, "labeled"), views.dataset.train.y[views.split.labeled]
         if method.unlabeled and len(views.split.unlabeled):
             more = views(candidate.view, "unlabeled")
             x, y = stacked([x, more]), np.concatenate([y, np.full(more.shape[0], UNLABELED)])
         estimator = candidate.make(derive_seed(views.seed, f"rivals/{method.name}") % 2**32).fit(x, y)
-        return replace(tried := _Tried(candidate, estimator), right=_right(tried, views, "validation"))
+        validation = _answers(estimator, candidate.view, views, "validation")
     except (ValueError, ArithmeticError) as error:  # of data that scikit-learn refuses: ours were checked before
         return _Tried(candidate, error=" ".join(f"{candidate.name}: {error}".split())[:300])
+    score = None
+    if validation is not None:
+        score = weighted_metric(metric, validation.y, validation.probabilities, np.ones(len(validation)))
+        score = None if math.isnan(score) else score
+    return _Tried(candidate, estimator, validation, score)
 
 
-def _right(tried: _Tried, views: Views, part: str) -> np.ndarray:
-    """Which rows of a part a fitted candidate gets right: bool (n,)."""
-    truth, view = part_of(views.dataset, views.split, part)[1], tried.candidate.view
+def _answers(estimator: Any, view: str, views: Views, part: str) -> Answers | None:
+    """A fitted candidate's probabilities on a part; None where it has no rows."""
+    truth = part_of(views.dataset, views.split, part)[1]
     if not len(truth):
-        return np.empty(0, dtype=bool)
+        return None
     blocks = [views(view, part)] if part == "validation" else views.blocks(view, part)
-    return np.concatenate([tried.estimator.predict(block) for block in blocks]) == truth
+    found = np.concatenate([estimator.predict_proba(block) for block in blocks])
+    probabilities = np.zeros((len(truth), views.dataset.num_classes), dtype=np.float32)
+    probabilities[:, estimator.classes_.astype(np.int64)] = np.nan_to_num(found)
+    return Answers(getattr(views.split, part), truth, probabilities)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from synthsieve.config import Settings
 from synthsieve.data.dataset import Dataset
-from synthsieve.data.splits import make_split
+from synthsieve.data.splits import split_dataset
 from synthsieve.errors import CheckpointError
 from synthsieve.experiments.classical import Answer, Method, answer
 from synthsieve.experiments.classical_methods import CLASSICAL, MOST_UNLABELED
@@ -63,9 +63,9 @@ class ClassicalJob:
         """Split as the runs of that seed do, fit the grid, write the answer."""
         remove_stale_partials(self.place.parent)
         (method,) = (one for one in CLASSICAL if one.name == self.method)
-        split = make_split(dataset, seed=self.settings.seed, **self.settings.data.model_dump())
+        split = split_dataset(dataset, self.settings.data, seed=self.settings.seed)
         views = Views(dataset, split, self.settings.seed, MOST_UNLABELED, MOST_UNLABELED)
-        found = answer(method, views, tell=tell)
+        found = answer(method, views, metric=self.settings.proof.metric, tell=tell)
         replace(found, about={**found.about, "data": self._data}).write(self.place)
 
     @property

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.dummy import DummyClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import MultinomialNB
 from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
@@ -18,6 +19,7 @@ from synthsieve.data.dataset import Dataset, Kind
 from synthsieve.experiments.classical import Candidate, Method
 from synthsieve.experiments.views import COMPONENTS, MOST_CATEGORIES, TEXT_COMPONENTS, numbers_and_categories
 
+MAJORITY = "majority class"
 MOST_UNLABELED = 10_000  # rows of the graph, and of self-training: all of them would take minutes a fit
 WIDE = 2_000  # features from which on principal components stand for all of them
 
@@ -29,6 +31,24 @@ def logistic_regression(strengths: tuple[float, ...]) -> Method:
         return [Candidate(f"C={C:g}", _plain(dataset), _logistic(C)) for C in strengths]
 
     return Method("logistic regression", grid, False, f"labels only; C in {_listed(strengths)}")
+
+
+def majority() -> Method:
+    """The most frequent class of the labels, whatever the example: what every classifier must beat."""
+
+    def grid(dataset: Dataset) -> list[Candidate]:
+        return [Candidate("most frequent class", _plain(dataset), lambda seed: DummyClassifier(strategy="prior"))]
+
+    return Method(MAJORITY, grid, False, "the most frequent class of the labels")
+
+
+def random_forest(leaves: tuple[int, ...]) -> Method:
+    """On the labels alone."""
+
+    def grid(dataset: Dataset) -> list[Candidate]:
+        return [Candidate(f"min_samples_leaf={leaf}", _forest_view(dataset), _forest(leaf)) for leaf in leaves]
+
+    return Method("random forest", grid, False, f"200 trees, labels only; min_samples_leaf in {_listed(leaves)}")
 
 
 def gradient_boosting(leaves: tuple[int, ...], rounds: tuple[int, ...], *, pixels: bool = False) -> Method:
@@ -121,6 +141,14 @@ def _boosting_view(dataset: Dataset) -> str:
     return "reduced" if dataset.kind in (Kind.IMAGE, Kind.TEXT, Kind.SOUND) else _plain(dataset)
 
 
+def _forest_view(dataset: Dataset) -> str:
+    return "reduced" if dataset.kind in (Kind.TEXT, Kind.SOUND) else _plain(dataset)
+
+
+def _forest(leaf: int) -> Callable[[int], Any]:
+    return lambda seed: RandomForestClassifier(200, min_samples_leaf=leaf, random_state=seed)
+
+
 def _logistic(C: float) -> Callable[[int], Any]:
     return lambda seed: LogisticRegression(C=C, max_iter=300)
 
@@ -158,7 +186,9 @@ def _listed(values: tuple[float, ...]) -> str:
 
 # The first candidate of each stands where there are no validation rows.
 CLASSICAL = (
+    majority(),
     logistic_regression((1, 0.1, 10)),
+    random_forest((1, 3)),
     gradient_boosting((5, 20), (50,)),
     self_training((1, 10), (0.95, 0.75), alphas=(1.0,)),
     label_spreading((10, 5, 20), (0.2, 0.9)),

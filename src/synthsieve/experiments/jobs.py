@@ -18,16 +18,17 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from synthsieve.archive import read_arrays
 from synthsieve.config import Settings
 from synthsieve.data.dataset import Dataset
-from synthsieve.errors import CheckpointError, SynthsieveError, in_one_sentence
+from synthsieve.errors import SynthsieveError, in_one_sentence
 from synthsieve.evaluation.accuracy import part_of, probabilities
-from synthsieve.files import remove_stale_partials, written_atomically
+from synthsieve.evaluation.answers import Answers, read_answers, write_answers
+from synthsieve.files import remove_stale_partials
 from synthsieve.learning import checkpoint
 from synthsieve.learning.run_folder import Origin, RunFolder
 from synthsieve.progress import Progress, Silent
 
+ANSWERS = "answers.npz"
 TELL_EVERY = 0.5  # seconds from one word of a worker to the next
 
 
@@ -131,12 +132,18 @@ def run_jobs(jobs: Sequence[Task], origin: Origin, *, workers: int, progress: Pr
                 steps[job.place] = job.steps if steps_done is None else steps_done
                 if steps_done is None:
                     done.add(job.place)
-            progress.update(sum(steps.values()), total, f"{len(done)} of {len(jobs)} runs done")
+            progress.update(sum(steps.values()), total, _state(len(done), len(jobs), crew))
+
+
+def _state(done: int, total: int, crew: _Crew) -> str:
+    """`3 of 12 done, now first phase, seed 0`."""
+    running = [job.name for _, job in crew.busy.values()]
+    return f"{done} of {total} done" + (f", now {running[0]}" if running else "")
 
 
 def is_finished(folder: Path) -> bool:
-    """Whether a job was brought to its end there: what it got right is the last thing written."""
-    return (folder / "right.npz").is_file()
+    """Whether a job was brought to its end there: its answers are the last thing written."""
+    return (folder / ANSWERS).is_file()
 
 
 def default_workers() -> int:
@@ -247,7 +254,7 @@ def _bring_to_its_end(job: Job, origin: Origin, dataset: Dataset, *, tell: Calla
     from synthsieve.learning.loop import branch, fit
 
     remove_stale_partials(job.folder)
-    (job.folder / "right.npz").unlink(missing_ok=True)  # of one that is done again: it is no longer finished
+    (job.folder / ANSWERS).unlink(missing_ok=True)  # of one that is done again: it is no longer finished
     if RunFolder.exists(job.folder):
         run = RunFolder.open(job.folder)
         run.check_asked(job.settings, dataset)
@@ -261,7 +268,7 @@ def _bring_to_its_end(job: Job, origin: Origin, dataset: Dataset, *, tell: Calla
     judge = None if job.judge is None else judge_of(job.judge)
     telling = _Telling(tell, job.settings.total_steps - job.steps)
     fit(run, dataset, judge=judge, progress=telling, tell=lambda _: None)  # told at the end, from the history
-    store_right(run, dataset)
+    store_answers(run, dataset)
 
 
 def _can_go_on(run: RunFolder) -> bool:
@@ -279,28 +286,20 @@ def judge_of(folder: Path) -> Any:
     return lambda x: probabilities(model, run.encoding, x).argmax(axis=1)
 
 
-def store_right(run: RunFolder, dataset: Dataset) -> None:
-    """Which examples of validation and test the run's best model gets right: OUT/right.npz, once it is finished."""
-    path = run.path / "right.npz"
-    model, parts = run.model(), {}
+def store_answers(run: RunFolder, dataset: Dataset) -> None:
+    """What the run's kept model answers on validation and test: OUT/answers.npz, once it is finished."""
+    model, found = run.model(), {}
     for part in ("validation", "test"):
         x, y = part_of(dataset, run.split, part)
         if len(y):
-            parts[part] = probabilities(model, run.encoding, x).argmax(axis=1) == y
-    with written_atomically(path) as partial, partial.open("wb") as file:
-        np.savez(file, **parts)
+            answers = probabilities(model, run.encoding, x).astype(np.float32)
+            found[part] = Answers(getattr(run.split, part), y, answers)
+    write_answers(run.path / ANSWERS, found)
 
 
-def right(folder: Path, part: str) -> np.ndarray:
-    """Which examples of a part a finished run got right: bool (n,); empty where the part is."""
-    path = folder / "right.npz"
-    try:
-        found = read_arrays(path, (part,)).get(part, np.empty(0, dtype=bool))
-        if found.dtype != bool or found.ndim != 1:
-            raise ValueError(f"{part} came as {found.dtype} {found.shape}")
-        return found
-    except ValueError as error:
-        raise CheckpointError(f"{path} is damaged ({error}): remove it, and the same command measures again") from None
+def answers_of(folder: Path) -> dict[str, Answers]:
+    """What a finished run answered, by part; parts without examples are absent."""
+    return read_answers(folder / ANSWERS)[0]
 
 
 class _Telling(Silent):

@@ -67,13 +67,13 @@ def carry_out(
     tasks: list[Task] = [*experiment.jobs(dataset), *experiment.classical_jobs(dataset)]
     run_jobs(tasks, experiment.origin, workers=workers, progress=progress)
     proof = experiment.proof()
-    first = RunFolder.open(experiment.first_phase(experiment.seeds[0]))
+    first = RunFolder.open(experiment.first_phase(experiment.whole_units[0]))
     choice = experiment.choice()
     looking = looking or Silent()
     with closing(looking):
         shown = _shown(experiment)
         looking.update(0, 3, "measuring the pool")
-        pool = additions.latest(experiment.folder(shown, experiment.seeds[0])).pool
+        pool = additions.latest(experiment.folder(shown, experiment.whole_units[0])).pool
         assert pool is not None
         y = pool.y[pool.selected]
         quality = pool_quality(
@@ -88,6 +88,7 @@ def carry_out(
         looking.update(3, 3)
     report = {
         "source_name": dataset.name,
+        "classes": list(dataset.classes),
         **experiment.report(proof, choice),
         "quality": {"of": shown.name, **quality},
         "temperature": [vars(row) for row in curve],
@@ -100,7 +101,7 @@ def carry_out(
 
 def keep_model(experiment: Experiment, cell: Cell) -> Path:
     """The chosen arm's model, as a run of its own that `sample` and `evaluate` take: OUT/model."""
-    source, target = experiment.folder(cell, experiment.seeds[0]), experiment.out / "model"
+    source, target = experiment.folder(cell, experiment.whole_units[0]), experiment.out / "model"
     (target / "run.json").unlink(missing_ok=True)  # a folder half written is no run
     for name in MODEL_FILES:
         with written_atomically(target / name) as partial:
@@ -114,11 +115,11 @@ def keep_synthetic(experiment: Experiment, cell: Cell) -> list[Path]:
     """
     path = experiment.out / "synthetic.npz"
     _remove_stale(path.with_suffix(""))
-    pool = additions.latest(experiment.folder(cell, experiment.seeds[0])).pool if cell.pool_size else None
+    pool = additions.latest(experiment.folder(cell, experiment.whole_units[0])).pool if cell.pool_size else None
     if pool is None:
         return []
     rows = pool.selected
-    run = RunFolder.open(experiment.folder(cell, experiment.seeds[0]))
+    run = RunFolder.open(experiment.folder(cell, experiment.whole_units[0]))
     columns = {name: getattr(pool, name)[rows] for name in ("y", "weight", "entropy", "rank", "chain_seed")}
     with written_atomically(path) as partial, partial.open("wb") as file:
         np.savez_compressed(

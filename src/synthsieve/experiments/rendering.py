@@ -124,7 +124,7 @@ def full(proof: Proof, others: Collection[str] = ()) -> list[str]:
     lines = ["| arm | each seed | mean | difference | 95 % interval | verdict |", "|---|---|---|---|---|---|"]
     compared = {one.arm: one for one in proof.comparisons}
     for arm in proof.arms:
-        each = ", ".join(f"{100 * value:.2f}" for value in arm.accuracies)
+        each = ", ".join(f"{100 * value:.2f}" for value in arm.scores)
         line = f"| {arm.name} | {each} | {100 * arm.mean:.2f} |"
         if arm.name in compared:
             one = compared[arm.name]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import torch
 
-from synthsieve.config import Objective, Settings
+from synthsieve.config import Keep, LearningSettings, Metric, Objective, Settings
 from synthsieve.data.dataset import Dataset
 from synthsieve.errors import CheckpointError, ConfigError
 from synthsieve.evaluation.accuracy import Scores, score_part
@@ -117,7 +117,7 @@ def fit(
                 watch.look(row)
                 if on_row is not None:
                     on_row(row)
-                if best is None or _better(row, best, settings.steps):
+                if best is None or settings.keep is Keep.LAST or _better(row, best, settings):
                     best = row
                     if together.first:
                         checkpoint.save_weights(run.best, learner, {"best": best})
@@ -262,14 +262,16 @@ class _Within(Silent):
         self.outer.update(self.step, self.steps, f"{message} {done:,} of {total:,}")
 
 
-def _better(row: dict[str, float], best: dict[str, float], first_phase: int) -> bool:
-    """Higher accuracy on validation; at a tie the lower cross-entropy; without validation the later step.
+def _better(row: dict[str, float], best: dict[str, float], settings: LearningSettings) -> bool:
+    """Higher (balanced) accuracy on validation; at a tie the lower cross-entropy; without validation the later step.
 
     A row of the second phase is better than any of the first: what is compared is what the second phase leads to.
     """
-    if "validation_accuracy" not in row or best["step"] <= first_phase < row["step"]:
+    if "validation_accuracy" not in row or best["step"] <= settings.steps < row["step"]:
         return True
-    rank = [(r["validation_accuracy"], -r["validation_cross_entropy"]) for r in (row, best)]
+    balanced = settings.keep_metric is Metric.BALANCED_ACCURACY
+    figure = "validation_balanced_accuracy" if balanced else "validation_accuracy"
+    rank = [(r[figure], -r["validation_cross_entropy"]) for r in (row, best)]
     return rank[0] > rank[1]
 
 

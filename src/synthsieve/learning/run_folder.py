@@ -24,7 +24,7 @@ from synthsieve.config import Settings, settings_from
 from synthsieve.data.dataset import Dataset
 from synthsieve.data.encoding import Encoding, fit_encoding, from_json
 from synthsieve.data.sources import load, source_names
-from synthsieve.data.splits import Split, make_split
+from synthsieve.data.splits import Split, split_dataset
 from synthsieve.errors import CheckpointError, ConfigError, SynthsieveError
 from synthsieve.files import json_of, remove_stale_partials, write_json
 from synthsieve.learning import checkpoint
@@ -130,14 +130,7 @@ class RunFolder:
         """
         if write and cls.exists(path):
             raise ConfigError(f"{path} already holds a run: continue it with --resume, or choose another folder")
-        split = make_split(
-            dataset,
-            labels=settings.data.labels,
-            balanced=settings.data.balanced,
-            validation_fraction=settings.data.validation_fraction,
-            test_fraction=settings.data.test_fraction,
-            seed=settings.seed,
-        )
+        split = split_dataset(dataset, settings.data, seed=settings.seed)
         rows = np.concatenate([split.labeled, split.unlabeled])
         run = cls(path, origin, settings, split, fit_encoding(dataset, rows), torch.get_num_threads())
         run.new_learner()  # networks that cannot be built must fail before anything is written

@@ -13,12 +13,14 @@ from typing import Any
 
 from synthsieve.charts.backends import Backend, draw
 from synthsieve.charts.chart import Chart
+from synthsieve.config import Metric
 from synthsieve.errors import ConfigError, NothingToDraw
 from synthsieve.evaluation.temperature import TemperatureRow, temperature_chart
 from synthsieve.progress import Progress, Silent
 from synthsieve.report.arms_chart import arms
 from synthsieve.report.bound_chart import bound_against_budget
 from synthsieve.report.chain_chart import chain_log_density, why_no_chains
+from synthsieve.report.gain_chart import gain
 from synthsieve.report.latent_map import latent_map
 from synthsieve.report.learning_charts import accuracy, elbo, losses
 from synthsieve.report.pool_charts import class_yield, entropy_histogram, weights, why_no_coreset
@@ -33,6 +35,12 @@ def _arms(run: Run, arm: str | None) -> Chart:
     return arms(run.table)
 
 
+def _gain(run: Run, arm: str | None) -> Chart:
+    if run.table is None or run.table["proof"]["metric"] == Metric.LOG_LOSS:
+        raise NothingToDraw("scores are drawn of a comparison in per cent: make one with `synthsieve run`")
+    return gain(run.table)
+
+
 def _temperature(run: Run, arm: str | None) -> Chart:
     rows = [] if run.table is None else run.table.get("temperature") or []
     if not rows:
@@ -42,6 +50,7 @@ def _temperature(run: Run, arm: str | None) -> Chart:
 
 # In the order of a report; of the run, with the arm that is looked at, and of its pool.
 OF_RUN: dict[str, Callable[[Run, str | None], Chart]] = {
+    "gain": _gain,
     "arms": _arms,
     "accuracy": accuracy,
     "losses": losses,
@@ -134,6 +143,10 @@ class Figures:
     def draw(self, name: str, backend: str = Backend.MATPLOTLIB) -> Any:
         """One figure by its name: a matplotlib or plotly Figure."""
         return draw(self.chart(name), backend)
+
+    def gain(self, backend: str = Backend.MATPLOTLIB) -> Any:
+        """What was gained over the labels alone."""
+        return self.draw("gain", backend)
 
     def arms(self, backend: str = Backend.MATPLOTLIB) -> Any:
         """Every arm's difference from real data alone, with its 95 % interval."""

@@ -12,7 +12,7 @@ from synthsieve.charts.html_table import html_table
 from synthsieve.charts.svg import render
 from synthsieve.charts.svg_style import inherited_style
 from synthsieve.errors import SynthsieveError
-from synthsieve.evaluation.proof import COLUMNS, Verdict
+from synthsieve.evaluation.proof import Verdict
 from synthsieve.experiments.arms import Group
 from synthsieve.learning import additions
 from synthsieve.learning.run_folder import RunFolder
@@ -50,7 +50,8 @@ def _arms(table: dict[str, Any]) -> str:
         said = verdict.of_another() if groups.get(name) is Group.BASELINE else str(verdict)
         interval = " to ".join(f"{100 * end:+.2f}" for end in one["interval_95"])
         rows.append((name, f"{100 * mean:.2f}", f"{100 * one['difference']:+.2f}", interval, said))
-    return html_table(COLUMNS, rows, note=proof["note"])
+    columns = ("variant", f"{proof['metric']} %", "difference", "95 % interval", "verdict")
+    return html_table(columns, rows, note=proof["note"])
 
 
 def _entropies(run: Run) -> str:

@@ -26,7 +26,7 @@ from synthsieve.evaluation.accuracy import score_part
 from synthsieve.files import write_text
 from synthsieve.progress import Progress
 from synthsieve.report import faithful, sieved, verdict, wording
-from synthsieve.report.compared import arm_rows
+from synthsieve.report.compared import arm_rows, measured
 from synthsieve.report.facts import facts_of
 from synthsieve.report.figures import charts_of
 from synthsieve.report.learned import learned
@@ -82,6 +82,8 @@ def write_report(
         "answer": answer,
         "on_test": None if run.table is None else verdict.on_test_in_one_line(run.table),
         "groups": {} if run.table is None else arm_rows(run.table, answer.kept),
+        "measured": None if run.table is None or answer.kept is None else measured(run.table, answer.kept),
+        "score": "accuracy" if run.table is None else verdict.score_name(run.table),
         "pool": None if view is None or fate is None else sieved.sieved(view, fate),
         "missing": _without_places(missing, run),
         "quality": None if run.table is None else run.table.get("quality"),

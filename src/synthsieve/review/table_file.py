@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from synthsieve.config import LARGEST_POOL
+from synthsieve.config import LARGEST_POOL, Metric
 from synthsieve.errors import CheckpointError
 from synthsieve.evaluation.proof import Verdict
 from synthsieve.experiments.arms import Arm, Group
@@ -34,7 +34,9 @@ class _Comparison(_Part):
 class _Proof(_Part):
     baseline: str
     mean: dict[str, float]
-    accuracy: dict[str, list[float]] = {}
+    metric: Metric
+    scores: dict[str, list[float]] = {}
+    test_examples: list[int] = Field(min_length=1)
     comparisons: dict[str, _Comparison]
 
     @model_validator(mode="after")
@@ -50,6 +52,18 @@ class _Choice(_Part):
     words: str = Field(min_length=1)
 
 
+class _Metrics(_Part):
+    accuracy: float
+    majority_accuracy: float
+    recall: list[float | None]
+    confusion: list[list[int]]
+
+
+class _CrossFitting(_Part):
+    folds: int
+    measures: bool
+
+
 class _Table(_Part):
     source: str
     source_name: str | None = None
@@ -62,7 +76,12 @@ class _Table(_Part):
     proof: _Proof
     choice: _Choice | None
     validation: dict[str, list[float]] = {}
-    groups: dict[str, Group] | None = None
+    groups: dict[str, Group]
+    classes: list[str] = Field(min_length=1)
+    metrics: dict[str, _Metrics]
+    cross_fitting: _CrossFitting | None
+    labels_for_choosing: int
+    baselines: dict[str, list[dict[str, Any]]]
     arms: dict[str, _Arm]
     quality: dict[str, Any] | None = None
     temperature: list[dict[str, float | None]] = []

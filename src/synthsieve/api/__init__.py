@@ -1,0 +1,1 @@
+"""The Python functions behind the verbs of the command line."""

@@ -1,0 +1,184 @@
+"""What a classifier's probabilities are worth on labelled examples: every metric in one place.
+
+All metrics are of the probabilities (n, num_classes) and the labels (n,); higher is better for all but log-loss and
+calibration error. Averages over classes count every class that occurs among the labels once (macro averages).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from synthsieve.config import Metric
+from synthsieve.errors import DataError
+
+UNBALANCED = 2.0  # the largest class has more than so many times the labels of the smallest
+CALIBRATION_BINS = 10
+SMALLEST_PROBABILITY = 1e-12
+
+METRIC_NAMES = {
+    Metric.ACCURACY: "accuracy",
+    Metric.BALANCED_ACCURACY: "balanced accuracy",
+    Metric.F1: "macro F1",
+    Metric.AUROC: "AUROC",
+    Metric.AVERAGE_PRECISION: "average precision",
+    Metric.LOG_LOSS: "log-loss",
+}
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """A classifier's figures on labelled examples.
+
+    Attributes:
+        count: number of examples.
+        accuracy: share of examples whose most probable class is right.
+        balanced_accuracy: the same within each class, averaged over classes.
+        f1: F1 of each class, averaged.
+        auroc: area under the ROC curve of each class against the rest, averaged; None where only one class occurs.
+        average_precision: area under the precision-recall curve of each class, averaged; None likewise.
+        log_loss: mean -log p(right class), in nats.
+        calibration_error: |accuracy - confidence|, averaged over ten equally filled bins of confidence.
+        majority_accuracy: what always answering the most frequent class of these examples would give.
+        recall: share of each class's examples that are found, class by class; None for a class without examples.
+        confusion: (num_classes, num_classes) counts; row = true class, column = predicted class.
+    """
+
+    count: int
+    accuracy: float
+    balanced_accuracy: float
+    f1: float
+    auroc: float | None
+    average_precision: float | None
+    log_loss: float
+    calibration_error: float
+    majority_accuracy: float
+    recall: tuple[float | None, ...]
+    confusion: tuple[tuple[int, ...], ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain numbers and lists, for JSON."""
+        plain = asdict(self)
+        return {**plain, "recall": list(self.recall), "confusion": [list(row) for row in self.confusion]}
+
+    def never_predicted(self) -> list[int]:
+        """Classes that occur among the examples and are found in none of them."""
+        return [c for c, share in enumerate(self.recall) if share == 0.0]
+
+
+def measure(y: np.ndarray, probabilities: np.ndarray) -> Metrics:
+    """Every metric of `probabilities` (n, num_classes) against the labels `y` (n,)."""
+    if not len(y):
+        raise DataError("metrics need at least one labelled example, but none came: give a test set with labels")
+    num_classes = probabilities.shape[1]
+    predicted = probabilities.argmax(axis=1)
+    confusion = np.zeros((num_classes, num_classes), dtype=np.int64)
+    np.add.at(confusion, (y, predicted), 1)
+    counts = confusion.sum(axis=1)
+    recall = [float(confusion[c, c] / counts[c]) if counts[c] else None for c in range(num_classes)]
+    ones = np.ones(len(y))
+    return Metrics(
+        count=len(y),
+        accuracy=float((predicted == y).mean()),
+        balanced_accuracy=weighted_metric(Metric.BALANCED_ACCURACY, y, probabilities, ones),
+        f1=weighted_metric(Metric.F1, y, probabilities, ones),
+        auroc=_number_or_none(weighted_metric(Metric.AUROC, y, probabilities, ones)),
+        average_precision=_number_or_none(weighted_metric(Metric.AVERAGE_PRECISION, y, probabilities, ones)),
+        log_loss=float(log_losses(y, probabilities).mean()),
+        calibration_error=calibration_error(y, probabilities),
+        majority_accuracy=float(counts.max() / len(y)),
+        recall=tuple(recall),
+        confusion=tuple(tuple(row) for row in confusion.tolist()),
+    )
+
+
+def mean_metrics(each: Sequence[Metrics]) -> dict[str, Any]:
+    """Every metric averaged over repetitions, as plain numbers; examples of the confusion table are added up."""
+    plain = [one.as_dict() for one in each]
+    found: dict[str, Any] = {}
+    for name in plain[0]:
+        values = [one[name] for one in plain]
+        if name == "confusion":
+            found[name] = np.sum(values, axis=0).tolist()
+        elif name == "recall":
+            found[name] = [_mean_or_none(list(column)) for column in zip(*values, strict=True)]
+        else:
+            found[name] = values[0] if name == "count" else _mean_or_none(values)
+    return found
+
+
+def _mean_or_none(values: list[float | None]) -> float | None:
+    there = [value for value in values if value is not None]
+    return float(np.mean(there)) if there else None
+
+
+def default_metric(counts: np.ndarray) -> Metric:
+    """The metric for labels with these class counts: balanced accuracy where one class has over twice another's."""
+    present = counts[counts > 0]
+    unbalanced = len(present) and present.max() > UNBALANCED * present.min()
+    return Metric.BALANCED_ACCURACY if unbalanced else Metric.ACCURACY
+
+
+def log_losses(y: np.ndarray, probabilities: np.ndarray) -> np.ndarray:
+    """-log p(right class) of each example, in nats: float64 (n,)."""
+    chosen = probabilities[np.arange(len(y)), y].astype(np.float64)
+    return np.asarray(-np.log(np.maximum(chosen, SMALLEST_PROBABILITY)))
+
+
+def calibration_error(y: np.ndarray, probabilities: np.ndarray) -> float:
+    """Expected calibration error of the predicted class over equally filled bins of confidence."""
+    confidence, right = probabilities.max(axis=1), probabilities.argmax(axis=1) == y
+    order = np.argsort(confidence, kind="stable")
+    bins = np.array_split(order, min(CALIBRATION_BINS, len(order)))
+    return float(sum(abs(right[rows].mean() - confidence[rows].mean()) * len(rows) for rows in bins) / len(y))
+
+
+def weighted_metric(metric: Metric, y: np.ndarray, probabilities: np.ndarray, weights: np.ndarray) -> float:
+    """A metric where example i counts `weights[i]` times; NaN where it is not defined. Log-loss comes negated."""
+    if metric is Metric.LOG_LOSS:
+        return float(-np.average(log_losses(y, probabilities), weights=weights))
+    predicted, num_classes = probabilities.argmax(axis=1), probabilities.shape[1]
+    if metric is Metric.ACCURACY:
+        return float(np.average(predicted == y, weights=weights))
+    totals = np.bincount(y, weights=weights, minlength=num_classes)
+    present = np.flatnonzero(totals > 0)
+    hits = np.bincount(y, weights=weights * (predicted == y), minlength=num_classes)
+    if metric is Metric.BALANCED_ACCURACY:
+        return float((hits[present] / totals[present]).mean())
+    if metric is Metric.F1:
+        called = np.bincount(predicted, weights=weights, minlength=num_classes)
+        return float((2 * hits[present] / (totals[present] + called[present])).mean())
+    curve = _auroc if metric is Metric.AUROC else _average_precision
+    return (
+        float(np.mean([curve(y == c, probabilities[:, c], weights) for c in present])) if len(present) > 1 else math.nan
+    )
+
+
+def _auroc(positive: np.ndarray, score: np.ndarray, weights: np.ndarray) -> float:
+    """P(score of a positive > score of a negative), ties counting one half."""
+    gained, lost = _by_score(positive, score, weights)
+    below = np.cumsum(lost) - lost
+    return float((gained * (below + lost / 2)).sum() / (gained.sum() * lost.sum()))
+
+
+def _average_precision(positive: np.ndarray, score: np.ndarray, weights: np.ndarray) -> float:
+    """sum over thresholds of (recall_n - recall_n-1) precision_n, from the highest score down."""
+    gained, lost = (part[::-1] for part in _by_score(positive, score, weights))
+    found, called = np.cumsum(gained), np.cumsum(gained + lost)
+    precision = np.divide(found, called, out=np.zeros_like(found), where=called > 0)
+    return float((gained * precision).sum() / gained.sum())
+
+
+def _by_score(positive: np.ndarray, score: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Weight of positives and of negatives at each distinct score, in rising order."""
+    _, place = np.unique(score, return_inverse=True)
+    gained = np.bincount(place, weights=weights * positive)
+    return gained, np.bincount(place, weights=weights) - gained
+
+
+def _number_or_none(value: float) -> float | None:
+    return None if math.isnan(value) else value
