@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from synthsieve.evaluation.proof import prove
-from synthsieve.experiments.jobs import is_finished, right, store_right
+from synthsieve.experiments.jobs import answers_of, is_finished, store_answers
 from synthsieve.files import write_json, write_text
 from synthsieve.learning.history import read
 from synthsieve.learning.run_folder import RunFolder, versions
@@ -77,8 +77,8 @@ def correctness(folder: Path) -> np.ndarray:
         run = RunFolder.open(folder)
         dataset = run.origin.load()
         run.split.check_against(dataset)
-        store_right(run, dataset)
-    return right(folder, "test")
+        store_answers(run, dataset)
+    return answers_of(folder)["test"].right
 
 
 def summarise(known: dict[str, list[np.ndarray]], *, shared_items: bool) -> dict[str, Any]:

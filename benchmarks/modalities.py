@@ -9,7 +9,7 @@ seeds at a time, goes to RESULTS.md and RESULTS.json.
 
 OUT/NAME/plan.json                what is compared, with all settings
 OUT/NAME/columns.json             for tables: real columns beside synthetic ones, of the first seed
-OUT/NAME/seed-S/ARM/              a run; its right.npz says which validation and test examples it gets right
+OUT/NAME/seed-S/ARM/              a run; its answers.npz has its answers on validation and test examples
 OUT/NAME/seed-S/rivals/RIVAL.npz  the same of a rival, and how its grid was decided
 """
 
@@ -30,14 +30,14 @@ import rivals
 from modalities_columns import measure_columns
 from modalities_report import TWIN, Evidence, write_report
 
-from synthsieve.config import Settings, load_settings, settings_from
+from synthsieve.config import Settings, settings_from
 from synthsieve.data.dataset import Dataset, Kind
 from synthsieve.data.splits import Split, make_split
-from synthsieve.defaults import default_preset
+from synthsieve.defaults import settings_for
 from synthsieve.errors import SynthsieveError
 from synthsieve.experiments.arms import Arm, Cell
 from synthsieve.experiments.classical import Answer, Method, answer
-from synthsieve.experiments.jobs import Job, default_workers, is_finished, right, run_jobs
+from synthsieve.experiments.jobs import ANSWERS, Job, answers_of, default_workers, is_finished, run_jobs
 from synthsieve.experiments.supervised import twin_settings
 from synthsieve.experiments.table import Experiment
 from synthsieve.files import write_json
@@ -78,7 +78,7 @@ class Comparison:
         """With the data set's default preset, and labels as many as LABELS says."""
         asked = LABELS.get(origin.source)
         labels = [] if asked is None else [f"data.labels={asked}"]
-        settings = load_settings(default_preset(origin.source, dataset), [*labels, *overrides])
+        settings = settings_for(origin.source, dataset, overrides=[*labels, *overrides])
         if not settings.augmentation.steps:
             settings = settings.with_second_phase()
         twin = twin_settings(settings).model_copy(update={"model": settings.model})  # both towers, where there are two
@@ -198,7 +198,7 @@ def gather(folder: Path) -> Evidence | None:
             assert given.about["split_hash"] == split.hash, f"{name} was judged on another split: remove its answers"
     validation, test = (
         {
-            **{arm: [right(run, part) for run in each] for arm, each in runs.items()},
+            **{arm: [answers_of(run)[part].right for run in each] for arm, each in runs.items()},
             **{name: [given.right[part] for given in each] for name, each in answers.items()},
         }
         for part in ("validation", "test")
@@ -231,7 +231,7 @@ def _read_json(path: Path) -> Any:
 
 def seconds_of(run: Path) -> float:
     """Wall time of a training, from the file it begins with to the one it ends with; pauses of a resumed one count."""
-    return (run / "right.npz").stat().st_mtime - (run / "run.json").stat().st_mtime
+    return (run / ANSWERS).stat().st_mtime - (run / "run.json").stat().st_mtime
 
 
 def render(out: Path, results: Path) -> str:

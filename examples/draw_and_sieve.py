@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 
 from synthsieve.augmentation import augment, draw_again
-from synthsieve.config import load_settings
+from synthsieve.defaults import settings_for
 from synthsieve.evaluation.figures import write_samples_figure
 from synthsieve.learning.loop import fit
 from synthsieve.learning.run_folder import Origin, RunFolder
@@ -22,7 +22,7 @@ chosen = parser.parse_args()
 torch.set_num_threads(1)  # small networks: a second thread costs more than it gives
 
 # The first phase: Algorithm 1, steps 1 to 6.
-settings = load_settings("digits-minutes", [f"learning.steps={chosen.steps}"])
+settings = settings_for("digits", overrides=[f"learning.steps={chosen.steps}"])
 origin = Origin("digits")
 digits = origin.load()
 run = RunFolder.create(chosen.out, origin, settings.first_phase(), digits)

@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from synthsieve.config import load_settings
 from synthsieve.data.sources import register_source, source_names
-from synthsieve.defaults import default_preset
+from synthsieve.defaults import settings_for
 from synthsieve.experiments.arms import BASELINE, Arm, Cell
 from synthsieve.experiments.outcome import carry_out, keep_model, keep_synthetic
 from synthsieve.experiments.table import Experiment
@@ -24,6 +23,8 @@ CRAIG = Cell(Arm.CRAIG, 60)
 CELLS = (Cell(Arm.FIRST_PHASE, 0), BASELINE, Cell(Arm.ENTROPY, 60), CRAIG)
 SMALL = (
     "data.labels=20",
+    "data.validation=extra",
+    "data.balanced=true",
     "learning.steps=60",
     "learning.evaluate_every=20",
     "learning.checkpoint_every=60",
@@ -53,7 +54,7 @@ def _make(source: str, out: Path) -> Path:
     torch.set_num_threads(1)
     origin = Origin(source)
     dataset = origin.load()
-    settings = load_settings(default_preset(source, dataset), SMALL)
+    settings = settings_for(source, dataset, overrides=SMALL)
     experiment = Experiment(out, origin, settings, (0,), CELLS)
     with pytest.MonkeyPatch.context() as patch:
         work_here(patch)

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from synthsieve.config import load_settings
 from synthsieve.data.dataset import Kind
 from synthsieve.data.sound_format import SoundFormat
 from synthsieve.data.sources import load
 from synthsieve.data.spectrograms import format_of_lengths, from_files, from_waveforms, resampled
 from synthsieve.data.splits import make_split
+from synthsieve.defaults import settings_for
 from synthsieve.errors import DataError
 from synthsieve.export.media import write_wav
 from synthsieve.export.samples import write_items
@@ -116,7 +116,7 @@ def test_other_bad_folders(tmp_path: Path) -> None:
 def test_one_speaker_of_six_is_test_and_one_validation(tmp_path: Path) -> None:
     made_up.write_spoken_digits(tmp_path / "recordings")
     dataset = load("spoken-digits", data_dir=tmp_path)
-    fractions = load_settings("sound-minutes").data.model_dump(include={"validation_fraction", "test_fraction"})
+    fractions = settings_for("spoken-digits").data.model_dump(include={"validation_fraction", "test_fraction"})
     groups = dataset.train.groups
     assert groups is not None
     for seed in range(20):

@@ -24,10 +24,10 @@ from tests.learning.conftest import QUICK
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    from synthsieve.config import load_settings
+    from synthsieve.defaults import settings_for
 
     dataset = Origin("digits").load()
-    settings = load_settings("digits-minutes", [*QUICK, "learning.steps=2"]).first_phase()
+    settings = settings_for("digits", overrides=[*QUICK, "learning.steps=2"]).first_phase()
     run = RunFolder.create(tmp_path_factory.mktemp("run") / "run", Origin("digits"), settings, dataset)
     fit(run, dataset)
     return run

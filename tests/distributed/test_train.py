@@ -2,7 +2,7 @@
 
 import pytest
 
-from synthsieve.config import load_settings
+from synthsieve.defaults import settings_for
 from synthsieve.errors import ConfigError
 from synthsieve.learning.history import read
 from synthsieve.learning.loop import fit
@@ -16,7 +16,7 @@ pytest.importorskip("ray")
 def test_a_folder_that_another_command_writes_to_is_refused(tmp_path):
     from synthsieve.distributed.train import fit_on_cluster
 
-    settings = load_settings("digits-minutes", QUICK).first_phase()
+    settings = settings_for("digits", overrides=QUICK).first_phase()
     with locked(tmp_path / "out"), pytest.raises(ConfigError, match="is being written by another command"):
         fit_on_cluster(tmp_path / "out", Origin("digits"), settings, workers=2)
 
@@ -26,7 +26,7 @@ def test_two_workers_under_ray_train(tmp_path):
     from synthsieve.distributed.on_ray import connected
     from synthsieve.distributed.train import fit_on_cluster
 
-    settings = load_settings("digits-minutes", [*QUICK, "learning.steps=20"]).first_phase()
+    settings = settings_for("digits", overrides=[*QUICK, "learning.steps=20"]).first_phase()
     origin = Origin("digits")
     with connected("local", workers=2):
         run = fit_on_cluster(tmp_path / "two", origin, settings, workers=2)

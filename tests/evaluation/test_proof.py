@@ -6,8 +6,10 @@ import math
 import numpy as np
 import pytest
 
+from synthsieve.config import Metric
 from synthsieve.errors import DataError
-from synthsieve.evaluation.proof import Proof, Verdict, choose, prove
+from synthsieve.evaluation.answers import Answers
+from synthsieve.evaluation.proof import Proof, Verdict, choose, prove, visible_difference
 
 
 def answers(n, gained, lost, both=None):
@@ -35,10 +37,10 @@ def test_figures_by_hand():
     plain = [np.array([True, True, False, False]), np.array([True, False, False, False, False])]
     other = [np.array([True, True, True, False]), np.array([True, True, True, False, False])]
     proof = proved({"plain": plain, "other": other})
-    assert proof.arm("plain").accuracies == (0.5, 0.2)
+    assert proof.arm("plain").scores == (0.5, 0.2)
     assert proof.arm("other").mean == pytest.approx((0.75 + 0.6) / 2)
     comparison = proof.comparison("other")
-    assert comparison.differences == (0.25, 0.4)
+    assert comparison.differences == pytest.approx((0.25, 0.4))
     assert comparison.difference == pytest.approx(0.325)
     assert comparison.differing == 3
     assert proof.num_items == (4, 5)
@@ -59,12 +61,77 @@ def test_one_seed_gives_the_normal_interval_of_a_paired_difference():
 
 @pytest.mark.parametrize("shared_items", [False, True])
 @pytest.mark.parametrize("num_seeds", [1, 4])
-def test_identical_arms_differ_by_exactly_zero(num_seeds, shared_items):
+def test_identical_arms_have_an_interval_of_the_width_of_two_answers(num_seeds, shared_items):
+    """One answer for and one against, Poisson(1) times each: the 95 % interval of their difference is 3 answers."""
     runs = random_arms(1, num_seeds, 301)["plain"]
     comparison = proved({"plain": runs, "same": [r.copy() for r in runs]}, shared_items=shared_items).comparison("same")
-    assert (comparison.difference, *comparison.interval) == (0.0, 0.0, 0.0)
+    size = 301 if shared_items else 301 * num_seeds
+    assert comparison.difference == 0.0
+    assert comparison.interval == pytest.approx((-3 / size, 3 / size), abs=1e-9)
     assert comparison.verdict is Verdict.CANNOT_TELL
     assert comparison.differing == 0
+
+
+@pytest.mark.parametrize(
+    ("differing", "verdict"), [(3, Verdict.CANNOT_TELL), (4, Verdict.CANNOT_TELL), (8, Verdict.HELPS)]
+)
+def test_a_few_answers_that_differ_are_no_verdict(differing, verdict):
+    plain, other = answers(1000, differing, 0)
+    assert proved({"plain": [plain], "other": [other | plain]}).comparison("other").verdict is verdict
+
+
+def made_answers(generator, y, hits):
+    """Probabilities of two classes whose argmax is right where `hits`."""
+    p = 0.5 + 0.4 * generator.random(len(y))
+    right = np.where(hits, p, 1 - p)
+    return Answers(
+        np.arange(len(y)), y, np.stack([np.where(y == 0, right, 1 - right), np.where(y == 1, right, 1 - right)], 1)
+    )
+
+
+@pytest.mark.parametrize("metric", [metric for metric in Metric if metric is not Metric.AUTO])
+@pytest.mark.parametrize("shared_items", [False, True])
+def test_every_metric_sees_a_clear_difference_and_none_where_there_is_none(metric, shared_items):
+    generator = np.random.default_rng(0)
+    y = (np.arange(400) % 10 == 0).astype(np.int64)
+    good, bad = generator.random(400) < 0.95, generator.random(400) < 0.7
+    runs = {
+        "plain": [made_answers(generator, y, bad) for _ in range(2)],
+        "better": [made_answers(generator, y, good) for _ in range(2)],
+    }
+    runs["same"] = runs["plain"]
+    proof = proved(runs, shared_items=shared_items, metric=metric, resamples=300)
+    assert proof.metric is metric
+    assert proof.comparison("better").verdict is Verdict.HELPS
+    assert proof.comparison("better").difference == pytest.approx(proof.arm("better").mean - proof.arm("plain").mean)
+    low, high = proof.comparison("same").interval
+    assert low < 0 < high
+    assert chosen(runs, metric=metric).arm == "better"
+
+
+def test_balanced_accuracy_counts_every_class_alike():
+    """10 of 100 examples are rare; an arm that finds half of them gains 25 points, and its interval is theirs."""
+    y = np.repeat([0, 1], [90, 10])
+    none = Answers(np.arange(100), y, np.tile([0.9, 0.1], (100, 1)))
+    found = none.probabilities.copy()
+    found[90:95] = [0.1, 0.9]
+    half = Answers(np.arange(100), y, found)
+    comparison = proved({"plain": [none], "half": [half]}, metric=Metric.BALANCED_ACCURACY).comparison("half")
+    assert comparison.difference == pytest.approx(0.25)
+    # 1/2 of the mean of ten answers, each right with chance one half: a standard error of 0.5 sqrt(0.25 / 10).
+    low, high = comparison.interval
+    assert high - low == pytest.approx(2 * 1.96 * 0.5 * math.sqrt(0.25 / 10), rel=0.3)
+    assert comparison.differing == 5
+
+
+def test_metrics_need_probabilities():
+    with pytest.raises(DataError, match="needs the probabilities of 'plain'"):
+        proved({"plain": [GOOD], "other": [GOOD]}, metric=Metric.AUROC)
+
+
+def test_the_visible_difference_is_that_of_a_tenth_disagreeing():
+    assert visible_difference(60) == pytest.approx(0.08, abs=0.001)
+    assert visible_difference(26032) < 0.004
 
 
 def test_seeds_that_repeat_each_other_narrow_the_nested_interval_only():
@@ -125,21 +192,17 @@ def test_verdicts():
 
 def test_notes_say_what_the_interval_leaves_out():
     plain, better = answers(1000, 100, 20)
-    assert "test examples only" in proved({"plain": [plain], "other": [better]}).note
+    assert "choice of test examples only" in proved({"plain": [plain], "other": [better]}).note
     assert "3 seeds" in proved({"plain": [plain] * 3, "other": [better] * 3}).note
     assert proved({"plain": [plain] * 10, "other": [better] * 10}).note == ""
-    _, barely = answers(1000, 5, 0)
-    few = proved({"plain": [plain[:]], "other": [barely | plain]})
-    assert few.comparison("other").verdict is Verdict.HELPS
-    assert "only 5 answers differ" in few.note
-    assert "stands alone" in proved(random_arms(3, 10, 50), resamples=200).note
+    assert "multiple comparisons" in proved(random_arms(3, 10, 50), resamples=200).note
 
 
 def test_as_dict_is_plain_json():
     proof = proved(random_arms(3, 2, 50), resamples=200)
     told = json.loads(json.dumps(proof.as_dict(), allow_nan=False))
     assert told["baseline"] == "plain"
-    assert list(told["accuracy"]) == ["plain", "arm 1", "arm 2"]
+    assert list(told["scores"]) == ["plain", "arm 1", "arm 2"]
     assert list(told["comparisons"]) == ["arm 1", "arm 2"]
     assert told["comparisons"]["arm 1"]["interval_95"] == list(proof.comparison("arm 1").interval)
     assert told["comparisons"]["arm 1"]["verdict"] in ("helps", "hurts", "cannot tell")
@@ -149,7 +212,7 @@ def test_the_table_is_aligned():
     plain, better = answers(1000, 100, 20, both=700)
     proof = proved({"plain": [plain], "a longer name": [better]})
     head, first, second, note, end = proof.table().split("\n")
-    assert head == "arm            accuracy %  difference    95 % interval  verdict"
+    assert head == "variant        accuracy %  difference    95 % interval  verdict"
     assert first == "plain               72.00                               baseline"
     assert second.startswith("a longer name       80.00       +8.00  +")
     assert len({line.index(last) for line, last in ((head, "verdict"), (first, "baseline"), (second, "helps"))}) == 1
@@ -197,9 +260,7 @@ def test_the_best_arm_beyond_the_margin_is_chosen():
     choice = chosen({"plain": [plain], "good": [good], "better": [better | plain]})
     assert choice.arm == "better"
     assert not choice.keeps_baseline
-    assert choice.in_words() == (
-        "better is chosen over plain: +6.00 points on validation (standard error 1.68), more than 1 standard error"
-    )
+    assert choice.in_words() == ("kept better: +6.00 ± 1.68 points on validation against plain")
     assert json.loads(json.dumps(choice.as_dict()))["candidates"]["good"]["clears"] is True
 
 
@@ -209,8 +270,7 @@ def test_no_better_arm_keeps_the_baseline():
     assert choice.arm == "plain"
     assert choice.keeps_baseline
     assert choice.in_words() == (
-        "plain is kept: no other arm is better on validation, "
-        "the best being same at +0.00 points on validation (standard error 0.00)"
+        "kept plain: no variant is better on validation; the best, same, is at +0.00 ± 0.00 points on validation"
     )
 
 
@@ -218,8 +278,8 @@ def test_a_gain_within_its_standard_error_keeps_the_baseline():
     plain, other = answers(180, 6, 4)
     choice = chosen({"plain": [plain], "other": [other]})
     assert choice.keeps_baseline
-    assert "the best of the others, other, is at +1.11 points" in choice.in_words()
-    assert "more than 1 standard error is asked for" in choice.in_words()
+    assert "the best variant, other, is at +1.11 ± 1.76 points" in choice.in_words()
+    assert choice.in_words().endswith("too little to trust")
     assert chosen({"plain": [plain], "other": [other]}, margin=0).arm == "other"
     with pytest.raises(DataError, match="expected margin at least 0"):
         chosen({"plain": [plain], "other": [other]}, margin=-1)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.learning.conftest import QUICK
 
-from synthsieve.config import load_settings
+from synthsieve.defaults import settings_for
 from synthsieve.evaluation import quality
 from synthsieve.evaluation.accuracy import part_of
 from synthsieve.evaluation.quality import latents, pool_quality
@@ -19,7 +19,7 @@ FIGURES = {"manifold", "frechet_distance", "two_sample", "train_on_synthetic", "
 def case(tmp_path_factory):
     """The digits, their split, and an encoder that nobody trained: a feature space as good as any."""
     digits = Origin("digits").load()
-    settings = load_settings("digits-minutes", QUICK)
+    settings = settings_for("digits", overrides=QUICK)
     run = RunFolder.create(tmp_path_factory.mktemp("quality") / "run", Origin("digits"), settings, digits)
     return run.new_learner().averaged, run.encoding, digits, run.split
 

@@ -2,13 +2,14 @@
 
 import pytest
 
-from synthsieve.config import Coreset, load_settings
+from synthsieve.config import Coreset
+from synthsieve.defaults import settings_for
 from synthsieve.experiments.arms import BASELINE, POOLED, Arm, Cell, Group, cells, settings_of
 from synthsieve.experiments.paper import PAPER_SVHN
 from synthsieve.experiments.supervised import twin_settings
 from tests.experiments.conftest import TINY
 
-SETTINGS = load_settings("digits-minutes", [*TINY, "augmentation.entropy_ceiling=0.01"])
+SETTINGS = settings_for("digits", overrides=[*TINY, "augmentation.entropy_ceiling=0.01"])
 PAPERS = (10_000, 40_000, 100_000, 200_000)
 
 # arm that branches off -> a pool, its coreset, its entropy filter, pseudo-labels, the implicit form

@@ -8,17 +8,18 @@ import threading
 import time
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
-from synthsieve.config import load_settings
+from synthsieve.defaults import settings_for
 from synthsieve.errors import SynthsieveError
 from synthsieve.experiments.arms import Arm, Cell, settings_of
-from synthsieve.experiments.jobs import Job, is_finished, right, run_jobs
+from synthsieve.experiments.jobs import Job, answers_of, is_finished, run_jobs
 from synthsieve.learning.run_folder import Origin
 from tests.experiments.conftest import TINY
 
 DIGITS = Origin("digits")
-SETTINGS = load_settings("digits-minutes", TINY)
+SETTINGS = settings_for("digits", overrides=TINY)
 CRAIG = Cell(Arm.CRAIG, 40)
 
 
@@ -54,23 +55,26 @@ def test_a_job_waits_for_those_before_it_and_is_never_done_twice(tmp_path, crew_
     assert heard.closed == 1
     assert {total for _, total, _ in heard.said} == {12 + 6}
     assert [done for done, _, _ in heard.said] == sorted(done for done, _, _ in heard.said)
-    assert heard.said[0] == (0, 18, "0 of 2 runs done")
-    assert heard.said[-1] == (18, 18, "2 of 2 runs done")
-    assert len(right(arm.folder, "test")) == 359
-    assert len(right(arm.folder, "validation")) == 143
-    assert len(right(arm.folder, "train")) == 0
+    assert heard.said[0] == (0, 18, "0 of 2 done")
+    assert heard.said[-1] == (18, 18, "2 of 2 done")
+    found = answers_of(arm.folder)
+    assert {part: answers.probabilities.shape for part, answers in found.items()} == {
+        "test": (359, 10),
+        "validation": (143, 10),
+    }
+    np.testing.assert_allclose(found["test"].probabilities.sum(axis=1), 1, atol=1e-5)
 
     before = contents(tmp_path)
     run_jobs([arm, first], DIGITS, workers=1)
     assert crew_here == ["first", "arm"]
     assert contents(tmp_path) == before
 
-    (arm.folder / "right.npz").unlink()  # killed after the last step, before this was written
+    (arm.folder / "answers.npz").unlink()  # killed after the last step, before this was written
     assert not is_finished(arm.folder)
     heard = Heard()
     run_jobs([arm, first], DIGITS, workers=1, progress=heard)
     assert crew_here == ["first", "arm", "arm"]
-    assert heard.said[0] == (12, 18, "1 of 2 runs done")
+    assert heard.said[0] == (12, 18, "1 of 2 done")
     after = contents(tmp_path)
     weights = arm.folder / "best.safetensors"
     assert after[weights] == before[weights]
@@ -85,7 +89,7 @@ def test_damaged_checkpoints_are_made_again(tmp_path, crew_here, harmed):
     if harmed[0].startswith("first"):  # with the arm still to begin
         shutil.rmtree(arm.folder)
     else:
-        (arm.folder / "right.npz").unlink()
+        (arm.folder / "answers.npz").unlink()
     for name in harmed:
         path = tmp_path / f"{name}.safetensors"
         path.write_bytes(path.read_bytes()[:-100])
@@ -99,9 +103,9 @@ def test_damaged_checkpoints_are_made_again(tmp_path, crew_here, harmed):
 
 @pytest.mark.parametrize("damage", [b"", b"not a zip", b"PK\x03\x04 cut short"])
 def test_what_a_run_got_right_is_read_whole_or_not_at_all(tmp_path, damage):
-    (tmp_path / "right.npz").write_bytes(damage)
+    (tmp_path / "answers.npz").write_bytes(damage)
     with pytest.raises(SynthsieveError, match=r"is damaged .* remove it, and the same command measures again"):
-        right(tmp_path, "test")
+        answers_of(tmp_path)
 
 
 def test_nobody_waits_for_ever(tmp_path, crew_here):
@@ -112,7 +116,7 @@ def test_nobody_waits_for_ever(tmp_path, crew_here):
 
 def test_an_error_in_a_worker_is_one_sentence_here(tmp_path):
     _, first = two_jobs(tmp_path)
-    impossible = replace(first, settings=load_settings("digits-minutes", [*TINY, "data.labels=5"]).first_phase())
+    impossible = replace(first, settings=settings_for("digits", overrides=[*TINY, "data.labels=5"]).first_phase())
     with pytest.raises(SynthsieveError, match=r"^first: digits: every class needs at least one label, but"):
         run_jobs([impossible], DIGITS, workers=1)
     assert not first.folder.exists()
@@ -120,7 +124,7 @@ def test_an_error_in_a_worker_is_one_sentence_here(tmp_path):
 
 
 def test_a_killed_worker_is_one_sentence_and_ends_the_others(tmp_path):
-    long = load_settings("digits-minutes", [*TINY, "learning.steps=100000"])
+    long = settings_for("digits", overrides=[*TINY, "learning.steps=100000"])
     jobs = [Job(f"seed {seed}", tmp_path / str(seed), long.model_copy(update={"seed": seed})) for seed in (0, 1)]
 
     def kill_one():

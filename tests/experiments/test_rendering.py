@@ -196,7 +196,7 @@ def test_the_report_says_what_is_compared_and_what_is_kept():
 def test_samples_are_pictured_where_they_are_grey_or_coloured(tmp_path, channels, pictures):
     x = np.random.default_rng(0).integers(0, 255, (60, channels, 8, 8)).astype(np.uint8)
     dataset = Dataset("made up", Kind.IMAGE, ("a", "b"), Examples(x, np.arange(60) % 2))
-    settings = load_settings(None, [*TINY, "data.labels=10"])
+    settings = load_settings(None, [*TINY, "data.labels=10", "data.validation=extra", "data.balanced=true"])
     run = RunFolder.create(tmp_path, Origin("made up"), settings, dataset)
     checkpoint.save_weights(run.best, run.new_learner(), {})
     curve = [TemperatureRow(1.0, 2, 0.1, 0.1, 0.5, 0.2, 0.2, 0.5, None)]

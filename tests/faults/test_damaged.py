@@ -60,7 +60,7 @@ KEPT = [
     Kept("export/manifest.json", EXPORT, look),
     Kept("table.json", RUN, look),
     Kept("table.json", RUN, report),
-    Kept("seed-0/real-only/right.npz", RUN, RUN.words),
+    Kept("seed-0/real-only/answers.npz", RUN, RUN.words),
     Kept("seed-0/first-phase/history.jsonl", RUN, report),
 ]
 

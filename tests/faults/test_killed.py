@@ -85,7 +85,7 @@ def test_between_a_later_choice_and_its_checkpoint(name, nth, place, tally):
 
 def test_a_run_at_every_kind_of_file_one_after_another(place, tally):
     fault, out = "SIGKILL of `run` just before or after a file gets its name", place / "out"
-    names = ["split.json", "run.json", "last.safetensors", "right.npz", "pool-*.npz", "selections.jsonl", "*.png",
+    names = ["split.json", "run.json", "last.safetensors", "answers.npz", "pool-*.npz", "selections.jsonl", "*.png",
              "*.svg", "table.json", "table.md", "best.safetensors", "report.html"]  # fmt: skip
     for index, name in enumerate(names):
         tally.tried(fault, lost=LOST[RUN])

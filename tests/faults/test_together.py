@@ -16,7 +16,7 @@ PAIRS = [
     (FIT, FIT, "last.safetensors"),
     (AUGMENT, AUGMENT, "pool-*"),
     (FIT, RUN, "last.safetensors"),
-    (RUN, RUN, "right.npz"),
+    (RUN, RUN, "answers.npz"),
     (RUN, FIT, "table.json"),
     (SELECT, SELECT, "selection.parquet"),
     (EXPORT, EXPORT, "manifest.json"),

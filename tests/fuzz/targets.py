@@ -30,8 +30,10 @@ from synthsieve.data.manifest import Split
 from synthsieve.data.schema import read_types
 from synthsieve.data.sources import Request, load
 from synthsieve.data.wav import read_wav
+from synthsieve.defaults import settings_for
 from synthsieve.errors import SynthsieveError
 from synthsieve.estimator import LatentEBMClassifier
+from synthsieve.evaluation.answers import Answers, write_answers
 from synthsieve.experiments import jobs
 from synthsieve.experiments.classical import Answer
 from synthsieve.export import place
@@ -298,7 +300,7 @@ def override(folder: Path) -> Ready:
     path = folder / "override"
 
     def read() -> None:
-        load_settings("digits-minutes", [path.read_bytes().decode("utf-8", "surrogateescape")])
+        settings_for("digits", overrides=[path.read_bytes().decode("utf-8", "surrogateescape")])
 
     words = ("learning.steps=10", "augmentation.entropy_ceiling=auto", "proof.pool_sizes=[1, 2]", "model.norm='group'")
     return Ready(path, read, tuple(word.encode() for word in words))
@@ -491,9 +493,10 @@ def export_manifest(folder: Path) -> Ready:
 
 @target
 def right_answers(folder: Path) -> Ready:
-    path = folder / "right.npz"
-    np.savez(path, validation=np.ones(3, dtype=bool), test=np.zeros(4, dtype=bool))
-    return of_file(path, lambda: jobs.right(folder, "test").sum())
+    path = folder / jobs.ANSWERS
+    part = Answers(np.arange(3), np.array([0, 1, 1]), np.full((3, 2), 0.5, dtype=np.float32))
+    write_answers(path, {"validation": part, "test": part})
+    return of_file(path, lambda: jobs.answers_of(folder)["test"].right.sum())
 
 
 @target
@@ -530,7 +533,7 @@ def _made_once() -> Path:
     path = Path(tempfile.mkdtemp(prefix="synthsieve-fuzz-")) / "run"
     torch.set_num_threads(1)
     dataset = Origin("digits").load()
-    settings = load_settings("digits-minutes", [*QUICK, "learning.steps=3", "learning.evaluate_every=3"])
+    settings = settings_for("digits", overrides=[*QUICK, "learning.steps=3", "learning.evaluate_every=3"])
     run = RunFolder.create(path, Origin("digits"), settings, dataset)
     loop.fit(run, dataset)
     learner = run.new_learner()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,10 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from synthsieve.data.dataset import Dataset, Examples, Kind
+from synthsieve.config import DataSettings
+from synthsieve.data.dataset import UNLABELED, Dataset, Examples, Kind
 from synthsieve.data.manifest import PARTS
-from synthsieve.data.splits import Split, make_split
+from synthsieve.data.splits import Split, cross_fits, make_split, split_dataset
 from synthsieve.errors import DataError
 
 
@@ -195,3 +197,64 @@ def test_large_groups_come_as_near_as_they_can() -> None:
     assert len(split.validation) == 60
     with pytest.raises(DataError, match="whole group"):
         make_split(dataset, labels=3, seed=0, validation_fraction=0.05)
+
+
+def few(counts, *, unlabeled=50, groups=None):
+    y = np.concatenate([np.repeat(np.arange(len(counts)), counts), np.full(unlabeled, UNLABELED)]).astype(np.int64)
+    x = np.zeros((len(y), 2), dtype=np.float32)
+    return Dataset("few", Kind.VECTOR, tuple(map(str, range(len(counts)))), Examples(x, y, groups))
+
+
+@pytest.mark.parametrize("counts", [[30, 30], [40, 5, 3], [6, 2, 1, 8], [4, 4, 4]])
+def test_each_label_measures_once_chooses_once_and_trains_otherwise(counts):
+    dataset, data = few(counts), DataSettings()
+    assert cross_fits(dataset, data)
+    splits = [split_dataset(dataset, data.model_copy(update={"fold": fold}), seed=1) for fold in range(data.folds)]
+    held_out = [row for row in range(sum(counts)) if counts[dataset.train.y[row]] >= 3]
+    for part in ("test", "validation"):
+        assert sorted(np.concatenate([getattr(split, part) for split in splits]).tolist()) == held_out
+    for split in splits:
+        rows = np.concatenate([split.labeled, split.validation, split.test])
+        assert sorted(rows.tolist()) == list(range(sum(counts)))
+        assert set(dataset.train.y[split.labeled]) == set(range(len(counts)))
+        np.testing.assert_array_equal(split.unlabeled, np.arange(sum(counts), sum(counts) + 50))
+        for part in ("test", "validation"):  # classes are dealt out evenly, to one row
+            each = np.bincount(dataset.train.y[getattr(split, part)], minlength=len(counts))
+            assert all(abs(got - count / 5) < 1 for got, count in zip(each, counts, strict=True) if count >= 3)
+    whole = split_dataset(dataset, data, seed=1)
+    assert (len(whole.labeled), len(whole.validation), len(whole.test)) == (sum(counts), 0, 0)
+
+
+def test_groups_stay_on_one_side_of_cross_fitting():
+    groups = np.concatenate([np.arange(60) // 4, 100 + np.arange(50)])
+    dataset = few([30, 30], groups=groups)
+    for fold in range(5):
+        split = split_dataset(dataset, DataSettings(fold=fold), seed=0)
+        parts = [set(groups[rows]) for rows in (split.labeled, split.validation, split.test)]
+        assert len(set.union(*parts)) == sum(map(len, parts))
+    with pytest.raises(DataError, match="groups"):
+        split_dataset(few([30, 30], groups=np.zeros(110, dtype=int)), DataSettings(fold=0), seed=0)
+
+
+def test_a_budget_of_labels_leaves_the_rest_to_measure_on():
+    dataset = few([200, 200])
+    data = DataSettings(labels=40, balanced=True, test_fraction=0.2)
+    assert cross_fits(dataset, data)
+    whole = split_dataset(dataset, data, seed=0)
+    assert (len(whole.labeled), len(whole.validation), len(whole.test)) == (40, 0, 80)
+    part = split_dataset(dataset, data.model_copy(update={"fold": 2}), seed=0)
+    assert (len(part.labeled), len(part.validation)) == (32, 8)
+    np.testing.assert_array_equal(part.test, whole.test)
+    np.testing.assert_array_equal(np.union1d(part.labeled, part.validation), whole.labeled)
+
+
+def test_the_user_s_own_sets_are_used_whole():
+    dataset = few([30, 30])
+    own = Examples(np.zeros((7, 2), dtype=np.float32), np.array([0, 1, 0, 1, 0, 1, 1]))
+    split = split_dataset(replace(dataset, test=own, validation=own), DataSettings(), seed=0)
+    assert (len(split.labeled), len(split.validation), len(split.test)) == (60, 7, 7)
+    assert (split.validation_is_own, split.test_is_own) == (True, True)
+    assert Split.from_json(split.to_json()).hash == split.hash
+    assert split.counts["validation"] == {"0": 3, "1": 4}
+    measured = split_dataset(replace(dataset, validation=own), DataSettings(fold=0), seed=0)
+    assert (len(measured.labeled), len(measured.validation), len(measured.test)) == (48, 7, 12)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from synthsieve.config import load_settings
+from synthsieve.defaults import settings_for
 from synthsieve.learning.run_folder import Origin, RunFolder
 
 QUICK = [
@@ -38,7 +38,7 @@ def digits():
 @pytest.fixture
 def quick_run(tmp_path, digits):
     def make(name="run", *more):
-        settings = load_settings("digits-minutes", [*QUICK, *more])
+        settings = settings_for("digits", overrides=[*QUICK, *more])
         return RunFolder.create(tmp_path / name, Origin("digits"), settings, digits)
 
     return make

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import torch
 
-from synthsieve.config import load_settings
+from synthsieve.defaults import settings_for
 from synthsieve.learning.loop import fit
 from synthsieve.learning.run_folder import Origin, RunFolder
 from tests.contracts.test_modalities import CASES, settings
@@ -19,7 +19,7 @@ def main(folder, *kinds):
     for kind in kinds:
         if kind == "digits":
             dataset = Origin("digits").load()
-            asked = load_settings("digits-minutes", [*QUICK, *EVERYTHING, "augmentation.reselect_every=2"])
+            asked = settings_for("digits", overrides=[*QUICK, *EVERYTHING, "augmentation.reselect_every=2"])
         else:
             dataset = CASES[kind].dataset()
             asked = settings(dataset)

@@ -35,7 +35,8 @@ DATA = {
 
 def one_step(preset, folder, overrides):
     dataset = DATA[preset]()
-    run = RunFolder.create(folder, Origin("noise"), load_settings(preset, ["data.labels=20", *overrides]), dataset)
+    settings = load_settings(preset, ["data.labels=20", "data.validation=extra", *overrides])
+    run = RunFolder.create(folder, Origin("noise"), settings, dataset)
     learner = run.new_learner()
     take_step(learner, next(BatchSource(run, dataset)))
     assert learner.step == 1

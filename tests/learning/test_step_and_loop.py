@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from synthsieve.config import load_settings
+from synthsieve.defaults import settings_for
 from synthsieve.errors import CheckpointError, ConfigError, NonFiniteLossError
 from synthsieve.learning import checkpoint
 from synthsieve.learning import step as steps
@@ -143,10 +144,9 @@ def test_a_non_finite_term_stops_with_its_name_and_keeps_the_checkpoint(quick_ru
 
 
 def test_without_unlabelled_rows_the_labelled_ones_carry_the_elbo(quick_run, digits, tmp_path):
-    from synthsieve.config import load_settings
     from tests.learning.conftest import QUICK
 
-    settings = load_settings("digits-minutes", [*QUICK, "data.labels=none"])
+    settings = settings_for("digits", overrides=[*QUICK, "data.labels=none"])
     run = RunFolder.create(tmp_path / "all", Origin("digits"), settings, digits)
     assert len(run.split.unlabeled) == 0
     assert "no unlabelled rows" in run.split.notes[0]

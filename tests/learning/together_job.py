@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from safetensors.torch import save_file
 
-from synthsieve.config import load_settings
+from synthsieve.defaults import settings_for
 from synthsieve.learning.additions import choose_additions
 from synthsieve.learning.batch_source import BatchSource
 from synthsieve.learning.run_folder import Origin, RunFolder
@@ -49,7 +49,7 @@ def main(out):
     torch.set_num_threads(1)
     with joined() as together:
         dataset = Origin("digits").load()
-        settings = load_settings("digits-minutes", [*QUICK, *EVERYTHING])
+        settings = settings_for("digits", overrides=[*QUICK, *EVERYTHING])
         run = RunFolder.create(Path(out), Origin("digits"), settings, dataset, write=False)
         learner, source = run.new_learner(together), BatchSource(run, dataset, together.share)
         learner.step = settings.learning.steps

@@ -19,7 +19,7 @@ import torch
 
 import synthsieve
 from synthsieve.augmentation import augment
-from synthsieve.config import load_settings
+from synthsieve.defaults import settings_for
 from synthsieve.evaluation.accuracy import score_part
 from synthsieve.learning import checkpoint
 from synthsieve.learning.batch_source import BatchSource
@@ -64,9 +64,8 @@ class Soaked:
 def soak(folder: Path, seconds: float, tell: Callable[[str], None] = lambda _: None) -> Soaked:
     """Do all that a run does, over and over, in this one process."""
     dataset = Origin("digits").load()
-    settings = load_settings(
-        "digits-minutes", ["augmentation.pool_size=500", "sampling.num_steps=10", "model.encoder=mlp"]
-    )
+    asked = ["augmentation.pool_size=500", "sampling.num_steps=10", "model.encoder=mlp"]
+    settings = settings_for("digits", overrides=asked)
     run = RunFolder.create(folder / "run", Origin("digits"), settings, dataset)
     learner, source, history = run.new_learner(), BatchSource(run, dataset), History(run.path)
     started, memory, times = time.monotonic(), [], []

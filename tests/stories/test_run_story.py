@@ -192,7 +192,7 @@ def arrange(out, **share):
     """Let every arm get 80 % of validation right, but for those given."""
     for cell in (cell for cell in ARMS if cell.arm is not Arm.FIRST_PHASE):  # which is no candidate, as is the twin
         right = np.arange(143) < round(143 * share.get(cell.arm.name, 0.8))
-        path = out / "seed-3" / cell.slug / "right.npz"
+        path = out / "seed-3" / cell.slug / "answers.npz"
         with np.load(path) as stored:
             test = stored["test"]
         np.savez(path, validation=right, test=test)

@@ -42,7 +42,7 @@ class Metrics:
         auroc: area under the ROC curve of each class against the rest, averaged; None where only one class occurs.
         average_precision: area under the precision-recall curve of each class, averaged; None likewise.
         log_loss: mean -log p(right class), in nats.
-        calibration_error: |accuracy - confidence|, averaged over ten equally filled bins of confidence.
+        calibration_error: |accuracy - confidence|, averaged over ten bins of confidence, about equally filled.
         majority_accuracy: what always answering the most frequent class of these examples would give.
         recall: share of each class's examples that are found, class by class; None for a class without examples.
         confusion: (num_classes, num_classes) counts; row = true class, column = predicted class.
@@ -130,11 +130,12 @@ def log_losses(y: np.ndarray, probabilities: np.ndarray) -> np.ndarray:
 
 
 def calibration_error(y: np.ndarray, probabilities: np.ndarray) -> float:
-    """Expected calibration error of the predicted class over equally filled bins of confidence."""
+    """Expected calibration error of the predicted class over bins of confidence that hold about as many examples."""
     confidence, right = probabilities.max(axis=1), probabilities.argmax(axis=1) == y
-    order = np.argsort(confidence, kind="stable")
-    bins = np.array_split(order, min(CALIBRATION_BINS, len(order)))
-    return float(sum(abs(right[rows].mean() - confidence[rows].mean()) * len(rows) for rows in bins) / len(y))
+    edges = np.quantile(confidence, np.linspace(0, 1, CALIBRATION_BINS + 1)[1:-1])
+    bins = np.searchsorted(edges, confidence, side="right")  # equal confidences share a bin
+    gaps = np.bincount(bins, weights=right) - np.bincount(bins, weights=confidence)
+    return float(np.abs(gaps).sum() / len(y))
 
 
 def weighted_metric(metric: Metric, y: np.ndarray, probabilities: np.ndarray, weights: np.ndarray) -> float:

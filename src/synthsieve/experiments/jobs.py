@@ -120,7 +120,7 @@ def run_jobs(jobs: Sequence[Task], origin: Origin, *, workers: int, progress: Pr
     waiting = [job for job in jobs if job.place not in done]
     steps = {job.place: job.steps if job.place in done else 0 for job in jobs}
     total = sum(job.steps for job in jobs)
-    progress.update(sum(steps.values()), total, f"{len(done)} of {len(jobs)} runs done")
+    progress.update(sum(steps.values()), total, f"{len(done)} of {len(jobs)} done")
     with closing(progress), closing(_Crew(origin)) as crew:
         while waiting or crew.busy:
             ready = [job for job in waiting if done.issuperset(job.after)]

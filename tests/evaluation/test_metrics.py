@@ -1,0 +1,108 @@
+"""Metrics: equal to scikit-learn's, and to closed forms where it has none."""
+
+import numpy as np
+import pytest
+from sklearn import metrics as peers
+
+from synthsieve.config import Metric
+from synthsieve.errors import CheckpointError, DataError
+from synthsieve.evaluation.answers import Answers, concatenate, read_answers, write_answers
+from synthsieve.evaluation.metrics import default_metric, mean_metrics, measure, weighted_metric
+
+
+def made_up(num_classes=3, n=200, seed=0, digits=2):
+    """Labels and probabilities with ties, some of them wrong."""
+    generator = np.random.default_rng(seed)
+    y = generator.integers(0, num_classes, n)
+    logits = generator.normal(size=(n, num_classes)) + 1.5 * np.eye(num_classes)[y]
+    p = np.exp(logits)
+    p = np.round(p / p.sum(axis=1, keepdims=True), digits)
+    return y, p / p.sum(axis=1, keepdims=True), generator
+
+
+@pytest.mark.parametrize("num_classes", [2, 3, 5])
+def test_metrics_equal_those_of_scikit_learn(num_classes):
+    y, p, _ = made_up(num_classes)
+    predicted, found = p.argmax(axis=1), measure(y, p)
+    assert found.count == 200
+    assert found.accuracy == pytest.approx(peers.accuracy_score(y, predicted))
+    assert found.balanced_accuracy == pytest.approx(peers.balanced_accuracy_score(y, predicted))
+    assert found.f1 == pytest.approx(peers.f1_score(y, predicted, average="macro"))
+    assert found.log_loss == pytest.approx(peers.log_loss(y, np.maximum(p, 1e-12)), rel=1e-6)
+    np.testing.assert_array_equal(found.confusion, peers.confusion_matrix(y, predicted))
+    areas = [peers.roc_auc_score(y == c, p[:, c]) for c in range(num_classes)]
+    precisions = [peers.average_precision_score(y == c, p[:, c]) for c in range(num_classes)]
+    assert found.auroc == pytest.approx(np.mean(areas))
+    assert found.average_precision == pytest.approx(np.mean(precisions))
+    assert found.majority_accuracy == pytest.approx(np.bincount(y).max() / 200)
+
+
+@pytest.mark.parametrize("metric", [metric for metric in Metric if metric is not Metric.AUTO])
+def test_a_weight_of_two_is_an_example_twice(metric):
+    y, p, generator = made_up()
+    weights = generator.integers(1, 4, len(y))
+    rows = np.repeat(np.arange(len(y)), weights)
+    twice = weighted_metric(metric, y[rows], p[rows], np.ones(len(rows)))
+    assert weighted_metric(metric, y, p, weights.astype(float)) == pytest.approx(twice)
+
+
+def test_calibration_error_of_a_model_that_is_always_80_percent_sure():
+    p = np.tile([0.8, 0.2], (100, 1))
+    assert measure(np.repeat([0, 1], [60, 40]), p).calibration_error == pytest.approx(0.2)
+    assert measure(np.repeat([0, 1], [80, 20]), p).calibration_error == pytest.approx(0.0)
+
+
+def test_a_class_that_is_never_found_or_absent():
+    p = np.tile([0.6, 0.3, 0.1], (10, 1))
+    found = measure(np.repeat([0, 1], [8, 2]), p)
+    assert found.recall == (1.0, 0.0, None)
+    assert found.never_predicted() == [1]
+    assert found.balanced_accuracy == 0.5
+    assert measure(np.zeros(5, dtype=int), p[:5]).auroc is None
+    with pytest.raises(DataError, match="at least one labelled example"):
+        measure(np.zeros(0, dtype=int), p[:0])
+
+
+def test_unbalanced_labels_are_compared_by_balanced_accuracy():
+    assert default_metric(np.array([10, 20])) is Metric.ACCURACY
+    assert default_metric(np.array([10, 21])) is Metric.BALANCED_ACCURACY
+    assert default_metric(np.array([5, 0, 5])) is Metric.ACCURACY
+
+
+def test_repetitions_are_averaged_and_their_confusion_added():
+    each = [measure(*made_up(seed=seed)[:2]) for seed in (0, 1)]
+    found = mean_metrics(each)
+    assert found["accuracy"] == pytest.approx((each[0].accuracy + each[1].accuracy) / 2)
+    assert np.sum(found["confusion"]) == 400
+    assert found["count"] == 200
+
+
+def test_answers_are_written_read_and_put_together(tmp_path):
+    y, p, _ = made_up(n=10)
+    even, odd = (Answers(np.arange(k, 10, 2), y[k::2], p[k::2].astype(np.float32)) for k in (0, 1))
+    write_answers(tmp_path / "a.npz", {"test": even}, {"chosen": "C=1"})
+    found, about = read_answers(tmp_path / "a.npz")
+    assert about == {"chosen": "C=1"}
+    assert list(found) == ["test"]
+    np.testing.assert_array_equal(found["test"].right, even.right)
+    whole = concatenate([odd, even])
+    np.testing.assert_array_equal(whole.rows, np.arange(10))
+    np.testing.assert_array_equal(whole.y, y)
+    np.testing.assert_array_equal(whole.right, p.argmax(axis=1) == y)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"y": np.array([0, 5])},
+        {"y": np.array([0.0, 1.0])},
+        {"rows": np.array([0, 1, 2])},
+        {"probabilities": np.array([[0.5, np.nan], [0.5, 0.5]])},
+        {"probabilities": np.array([0.5, 0.5])},
+    ],
+)
+def test_damaged_answers_are_refused(tmp_path, wrong):
+    good = {"rows": np.array([3, 4]), "y": np.array([0, 1]), "probabilities": np.full((2, 2), 0.5)}
+    write_answers(tmp_path / "a.npz", {"test": Answers(**{**good, **wrong})})
+    with pytest.raises(CheckpointError):
+        read_answers(tmp_path / "a.npz")
