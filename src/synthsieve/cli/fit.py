@@ -29,6 +29,7 @@ def fit(
     text: options.Text = None,
     schema: options.Schema = None,
     features: options.Features = None,
+    image_size: options.ImageSize = None,
     data_dir: options.DataDir = None,
     config: options.Config = None,
     set_: options.Set = None,
@@ -69,7 +70,15 @@ def fit(
     load_settings(config or default_preset(source), set_ or (), asked)  # errors in them come before data are read
     if tensorboard:
         require_tensorboard()
-    origin = Origin.of(source, label=label, text=text, schema=schema, features=features, data_dir=data_dir)
+    origin = Origin.of(
+        source,
+        label=label,
+        text=text,
+        schema=schema,
+        features=features,
+        image_size=image_size,
+        data_dir=data_dir,
+    )
     dataset = origin.load(for_stream("data", quiet=quiet))
     settings = load_settings(config or default_preset(source, dataset), set_ or (), asked)
     settings = _with_additions(settings) if augment else settings.first_phase()

@@ -26,6 +26,10 @@ Schema = Annotated[Path | None, typer.Option(help="A TOML file with the type of 
 Features = Annotated[
     Path | None, typer.Option(help="A .npy of embeddings, a row for each row of the table: they are learned from.")
 ]
+ImageSize = Annotated[
+    str | None,
+    typer.Option(help="Resize the images of a folder to this size, such as 64 or 64x48 (width x height)."),
+]
 DataDir = Annotated[Path | None, typer.Option(help="Where svhn and mnist lie, or are downloaded to.")]
 Config = Annotated[str | None, typer.Option("--config", "-c", help="A preset's name or a TOML file.")]
 Set = Annotated[list[str] | None, typer.Option("--set", help="One setting, such as learning.steps=2000.")]

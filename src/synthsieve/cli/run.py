@@ -21,6 +21,7 @@ def run(
     text: options.Text = None,
     schema: options.Schema = None,
     features: options.Features = None,
+    image_size: options.ImageSize = None,
     data_dir: options.DataDir = None,
     config: options.Config = None,
     set_: options.Set = None,
@@ -54,7 +55,15 @@ def run(
         asked["seed"] = seed
     load_settings(config or default_preset(source), set_ or (), asked)  # errors in them come before data are read
     context.with_resource(locked(out))
-    origin = Origin.of(source, label=label, text=text, schema=schema, features=features, data_dir=data_dir)
+    origin = Origin.of(
+        source,
+        label=label,
+        text=text,
+        schema=schema,
+        features=features,
+        image_size=image_size,
+        data_dir=data_dir,
+    )
     dataset = origin.load(for_stream("data", quiet=quiet))
     settings = load_settings(config or default_preset(source, dataset), set_ or (), asked)
     if not settings.augmentation.steps:

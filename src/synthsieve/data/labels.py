@@ -20,10 +20,12 @@ class Labels:
     Attributes:
         y: int64 (n,), indices into `classes`, or -1.
         classes: the distinct labels as text, integers in numerical order, other text in its own.
+        notes: sentences worth telling the user.
     """
 
     y: np.ndarray
     classes: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
 
 def read_labels(raw: np.ndarray, *, origin: str, classes: tuple[str, ...] | None = None) -> Labels:
