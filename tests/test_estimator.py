@@ -599,6 +599,9 @@ def test_max_time_that_reading_took_already_still_leaves_a_model(clouds):
     ("change", "words"),
     [
         ({"y": lambda x, y: np.full(120, -1)}, "no label at all"),
+        ({"y": lambda x, y: np.arange(120)}, "looks like an identifier, not a class"),
+        ({"y": lambda x, y: [None, *np.arange(119) / 7]}, "looks like a measured number"),
+        ({"x": lambda x, y: pd.DataFrame({"a": [2**70] * 120, "b": y})}, "beyond 64 bits"),
         ({"y": lambda x, y: y[:-1]}, "as many rows"),
         ({"y": lambda x, y: None}, "requires y"),
         ({"x": lambda x, y: np.where(x > 3, np.nan, x)}, "contains NaN"),

@@ -32,6 +32,7 @@ from synthsieve.data.containers import as_items, check_names, is_frame, opened, 
 from synthsieve.data.dataset import UNLABELED, Dataset, Examples, Kind
 from synthsieve.data.features import bytes_as_floats
 from synthsieve.data.in_memory import Held, give_back, kind_of, read_alike, read_held
+from synthsieve.data.labels import Labels, check_classes
 from synthsieve.data.targets import as_labels, is_known, read_groups, read_targets, stray_words
 from synthsieve.defaults import settings_in_memory
 from synthsieve.drawing import draw_samples
@@ -336,6 +337,8 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
                 f"labels of at least two classes are needed, but only {targets.classes.tolist()} came: one class cannot"
                 " be told from another"
             )
+        for note in check_classes(Labels(targets.y, tuple(map(str, targets.classes))), origin="y"):
+            warnings.warn(note, stacklevel=4)
         for word in stray_words(targets.classes):
             warnings.warn(
                 f"the text {word!r} is taken as a class of its own: leave a label empty where it is not known",

@@ -10,8 +10,19 @@ import typer
 
 from synthsieve.cli.printing import echo
 from synthsieve.device import Device
+from synthsieve.errors import ConfigError
 
-Out = Annotated[Path, typer.Option("--out", "-o", help="Folder to write to.")]
+
+def _check_out(out: Path) -> Path:
+    """The folder of a run, if its name is one that every library can write to."""
+    try:
+        str(out).encode()
+    except UnicodeEncodeError:
+        raise ConfigError(f"the name of a folder to write to must be UTF-8, but {out} is not: choose another") from None
+    return out
+
+
+Out = Annotated[Path, typer.Option("--out", "-o", help="Folder to write to.", callback=_check_out)]
 Run = Annotated[Path, typer.Argument(help="The folder that `synthsieve fit` wrote.", metavar="OUT")]
 Source = Annotated[
     str,

@@ -119,6 +119,10 @@ def as_arrow(given: Any, names: Sequence[str] | None = None) -> Any:
         if names is None or len(names) != cells.shape[1]:
             names = [f"x{i}" for i in range(cells.shape[1])]
         return pa.table({name: pa.array(list(cells[:, i])) for i, name in enumerate(names)})
+    except OverflowError:
+        raise DataError(
+            "X cannot be read as a table: whole numbers beyond 64 bits have no type: store them as floats or as text"
+        ) from None
     except (pa.ArrowException, TypeError, ValueError, IndexError) as error:
         raise DataError(
             f"X cannot be read as a table ({str(error).splitlines()[0]}): each column needs one type"

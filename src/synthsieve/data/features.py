@@ -80,10 +80,10 @@ def read_features(raw: np.ndarray, *, origin: str, value_range: tuple[float, flo
     if raw.dtype.kind != "f" and _are_bytes(images, value_range):
         return Features(np.ascontiguousarray(images, dtype=np.uint8), Kind.IMAGE, BYTES)
     scaled, clipped = _rescaled(images, value_range, origin)
-    notes = () if stated or value_range == SIGNED else (scaling_note(value_range),)
+    notes = [] if stated or value_range == SIGNED else [scaling_note(value_range)]
     if clipped:
-        notes += (_clipping_note(images, value_range, clipped),)
-    return Features(scaled, Kind.IMAGE, value_range, notes)
+        notes.append(_clipping_note(images, value_range, clipped))
+    return Features(scaled, Kind.IMAGE, value_range, tuple(notes))
 
 
 def scaling_note(value_range: tuple[float, float]) -> str:

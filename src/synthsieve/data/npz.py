@@ -14,7 +14,7 @@ import numpy as np
 from synthsieve.archive import checked_text, read_arrays, read_header
 from synthsieve.data.dataset import Dataset, Examples
 from synthsieve.data.features import Features, read_features
-from synthsieve.data.labels import read_labels
+from synthsieve.data.labels import check_classes, read_labels
 from synthsieve.data.reasons import brief
 from synthsieve.data.sources import Request
 from synthsieve.errors import DataError
@@ -38,12 +38,12 @@ def load_npz(request: Request) -> Dataset:
     features = read_features(arrays["x"], origin=f"{path.name}, x", value_range=_value_range(arrays, path))
     labels = read_labels(arrays["y"], origin=f"{path.name}, y")
     groups = read_groups(arrays["groups"], len(labels.y), origin=f"{path.name}, groups") if "groups" in arrays else None
-    test, notes = None, [*features.notes, *labels.notes]
+    test, notes = None, list(features.notes)
     if "x_test" in arrays:
         test, more = _read_test(arrays, path, features, labels.classes)
         notes += more
     train = Examples(features.x, labels.y, groups)
-    told = tuple(f"{path.name}: {note}" for note in notes)
+    told = (*check_classes(labels, origin=f"{path.name}: y"), *(f"{path.name}: {note}" for note in notes))
     return Dataset(path.stem, features.kind, labels.classes, train, test, notes=told, about=features.about)
 
 

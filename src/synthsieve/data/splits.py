@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from synthsieve.data.dataset import Dataset
+from synthsieve.data.dataset import UNLABELED, Dataset
 from synthsieve.data.holdout import hold_out
 from synthsieve.data.labels import listed
 from synthsieve.data.manifest import Split, fingerprint
@@ -93,8 +93,10 @@ def _choose_labeled(
 ) -> np.ndarray:
     """Labelled rows (sorted): a seeded order of each class, or of all, of which the first are taken."""
     y, num_classes = dataset.train.y, dataset.num_classes
-    orders = [generator.permutation(np.flatnonzero(free & (y == c))) for c in range(num_classes)]
-    have = np.array([len(order) for order in orders])
+    rows = np.flatnonzero(free & (y != UNLABELED))
+    have = np.bincount(y[rows], minlength=num_classes)
+    of_class = np.split(rows[np.argsort(y[rows], kind="stable")], np.cumsum(have)[:-1])
+    orders = [generator.permutation(each) for each in of_class]
     if (have == 0).any():
         missing = [dataset.classes[c] for c in np.flatnonzero(have == 0)]
         raise DataError(
@@ -144,10 +146,10 @@ def _count(
     test_y = dataset.train.y if dataset.test is None else dataset.test.y
     y = dataset.train.y
     parts = {"labeled": y[labeled], "unlabeled": y[unlabeled], "validation": y[validation], "test": test_y[test]}
-    return {
-        part: {name: int((labels == c).sum()) for c, name in enumerate(dataset.classes)}
-        for part, labels in parts.items()
+    found = {
+        part: np.bincount(labels[labels != UNLABELED], minlength=dataset.num_classes) for part, labels in parts.items()
     }
+    return {part: dict(zip(dataset.classes, counts.tolist(), strict=True)) for part, counts in found.items()}
 
 
 def _notes(unlabeled: np.ndarray, validation: np.ndarray, test: np.ndarray, excluded: np.ndarray) -> tuple[str, ...]:
