@@ -223,6 +223,10 @@ def test_a_data_frame_comes_back_with_its_names_and_types(tmp_path):
         lambda x: x.astype(np.float32),
         lambda x: 255 * x,
         lambda x: 2 * x - 1,
+        lambda x: 16 * x,
+        lambda x: np.rint(16 * x).astype(np.uint8),
+        lambda x: 3 * x - 7,
+        lambda x: x[:, :7, :5],
         lambda x: (255 * x).astype(np.uint8),
         lambda x: (255 * x).astype(int)[:, None],
         lambda x: x > 0.5,
@@ -252,10 +256,53 @@ def test_unlabelled_images_may_be_bytes_beside_floats():
             small(max_iter=1).fit(images[:20], y, unlabeled_X=given)
 
 
-def test_the_named_modality_is_checked_as_the_guessed_one():
-    for modality in ("auto", "image"):
-        with pytest.raises(InputError, match="resize the images to 8x12"):
-            small(modality=modality).fit(np.zeros((4, 7, 9)), [0, 1, 0, 1])
+def test_images_of_any_range_are_learned_from_alike(tmp_path):
+    images, y = np.random.default_rng(0).integers(0, 17, (40, 8, 8)), np.arange(40) % 2
+    unit = small(max_iter=3).fit(images / 16, y)
+    for given in (images, images.astype(np.uint8), images * 1.0, images * 1000.0):
+        estimator = small(max_iter=3).fit(given, y)
+        assert estimator.notes_ == (f"pixel values 0 to {given.max():g} are scaled to [-1, 1]",)
+        loaded = LatentEBMClassifier.load(estimator.save(tmp_path / "a"))
+        dark = given[:5] // 4  # new images by the range of training, not by their own
+        for fitted_so in (estimator, loaded):
+            np.testing.assert_allclose(fitted_so.predict_proba(dark), unit.predict_proba(dark / given.max()), atol=1e-5)
+
+
+def test_new_pixel_values_outside_the_range_are_clipped_with_a_warning_or_refused():
+    images, y = np.random.default_rng(0).integers(0, 17, (40, 8, 8)), np.arange(40) % 2
+    estimator = small(max_iter=1).fit(images, y)
+    with pytest.warns(UserWarning, match="outside the range of training, 0 to 16"):
+        found = estimator.predict_proba(np.where(images == 16, 20, images))
+    np.testing.assert_array_equal(found, estimator.predict_proba(images))
+    with pytest.raises(InputError, match="as in training"):
+        estimator.predict(images * 10)
+
+
+def test_the_range_is_that_of_labelled_and_unlabelled_images():
+    images, y = np.random.default_rng(0).integers(0, 17, (40, 8, 8)), np.arange(20) % 2
+    images[:20] //= 4
+    assert small(max_iter=1).fit(images[:20], y, unlabeled_X=images[20:]).encoding_.value_range == (0, 16)
+
+
+def test_masked_cells_are_missing(clouds):
+    x, y = clouds
+    masked = np.ma.masked_greater(x, 1)
+    with pytest.raises(InputError, match=r"contains NaN: .* give a DataFrame"):
+        small(max_iter=1).fit(masked, y)
+    as_table = small(max_iter=2, modality="table").fit(masked, y)
+    other = small(max_iter=2, modality="table").fit(masked.filled(np.nan), y)
+    np.testing.assert_array_equal(as_table.predict_proba(masked), other.predict_proba(masked.filled(np.nan)))
+    assert not np.array_equal(as_table.predict_proba(masked), as_table.predict_proba(x))
+    vectors = small(max_iter=2).fit(np.ma.masked_array(x, False), np.ma.masked_array(y, np.arange(len(y)) > 20))
+    hidden = small(max_iter=2).fit(x, np.where(np.arange(len(y)) > 20, -1, y))
+    np.testing.assert_array_equal(vectors.predict_proba(x), hidden.predict_proba(x))
+    with pytest.raises(InputError, match="contains NaN"):
+        vectors.predict(masked)
+
+
+def test_dates_are_no_vectors(clouds):
+    with pytest.raises(InputError, match="must be numbers, but came as datetime64"):
+        small().fit(np.zeros((4, 2), "datetime64[s]"), [0, 1, 0, 1])
 
 
 def test_texts_may_be_missing_and_come_in_any_column():
@@ -551,7 +598,10 @@ def test_max_time_that_reading_took_already_still_leaves_a_model(clouds):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"y": lambda x, y: np.full(120, -1)}, "at least two classes"),
+        ({"y": lambda x, y: np.full(120, -1)}, "no label at all"),
+        ({"y": lambda x, y: np.arange(120)}, "looks like an identifier, not a class"),
+        ({"y": lambda x, y: [None, *np.arange(119) / 7]}, "looks like a measured number"),
+        ({"x": lambda x, y: pd.DataFrame({"a": [2**70] * 120, "b": y})}, "beyond 64 bits"),
         ({"y": lambda x, y: y[:-1]}, "as many rows"),
         ({"y": lambda x, y: None}, "requires y"),
         ({"x": lambda x, y: np.where(x > 3, np.nan, x)}, "contains NaN"),

@@ -30,8 +30,9 @@ from synthsieve.config import Settings
 from synthsieve.data.checks import check_dataset
 from synthsieve.data.containers import as_items, check_names, is_frame, opened, picked, rows_of
 from synthsieve.data.dataset import UNLABELED, Dataset, Examples, Kind
-from synthsieve.data.encoding import ImageEncoding
+from synthsieve.data.features import bytes_as_floats
 from synthsieve.data.in_memory import Held, give_back, kind_of, read_alike, read_held
+from synthsieve.data.labels import Labels, check_classes
 from synthsieve.data.targets import as_labels, is_known, read_groups, read_targets, stray_words
 from synthsieve.defaults import settings_in_memory
 from synthsieve.drawing import draw_samples
@@ -82,6 +83,7 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
         settings_: everything that decided the fit.
         model_: the networks, with averaged weights.
         encoding_: how examples become network input.
+        notes_: sentences about how the data were read, such as the range that pixel values were scaled from.
         seed_: what `random_state` came to.
     """
 
@@ -275,7 +277,8 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
         learned_from = self._checked(learned_from, kind, reset=True)
         count = rows_of(learned_from)
         labels = self._labels(y, count)
-        held = read_held(learned_from, modality=kind, schema=self.schema, rate=self.rate)
+        unlabeled_X = opened(unlabeled_X)
+        held = read_held(learned_from, modality=kind, schema=self.schema, rate=self.rate, beside=unlabeled_X)
         self._keep_items(None if features is None else X, held.x)
         self.held_ = Held(held.x[:0], held.kind, held.about, held.images, held.frame)
         parts: dict[str, Any] = {
@@ -288,11 +291,11 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
             used = parts["weights"] > 0
             parts = {name: None if part is None else part[used] for name, part in parts.items()}
             parts["weights"] = parts["weights"] / parts["weights"].mean()
-        unlabeled_X = opened(unlabeled_X)
         if unlabeled_X is not None and rows_of(unlabeled_X):
             parts = _with_unlabeled(parts, self.read_more(unlabeled_X))
         names = tuple(str(label) for label in self.classes_)
-        dataset = Dataset(IN_MEMORY.source, held.kind, names, Examples(**parts), about=held.about)
+        self.notes_ = held.notes
+        dataset = Dataset(IN_MEMORY.source, held.kind, names, Examples(**parts), notes=held.notes, about=held.about)
         check_dataset(dataset)
         return dataset
 
@@ -301,6 +304,7 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
         if is_frame(X):
             check_names(X)
         if kind == Kind.VECTOR:
+            _check_numbers(X)
             return validate_data(self, X, reset=reset, accept_sparse=True, dtype=[np.float64, np.float32])
         if reset:
             self.__dict__.pop("feature_names_in_", None)
@@ -323,11 +327,18 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
         if known.dtype.kind != "O":
             check_classification_targets(known)
         targets = read_targets(raw)
+        if len(targets.classes) == 0:
+            raise InputError(
+                "at least two classes must have a label, but y has no label at all (-1, None, NaN and empty text mean"
+                " unlabelled): give the labels that are known"
+            )
         if len(targets.classes) < 2:
             raise InputError(
                 f"labels of at least two classes are needed, but only {targets.classes.tolist()} came: one class cannot"
                 " be told from another"
             )
+        for note in check_classes(Labels(targets.y, tuple(map(str, targets.classes))), origin="y"):
+            warnings.warn(note, stacklevel=4)
         for word in stray_words(targets.classes):
             warnings.warn(
                 f"the text {word!r} is taken as a class of its own: leave a label empty where it is not known",
@@ -436,13 +447,25 @@ def _count_features(X: Any, kind: str) -> int:
     return len(X[0]) if kind == Kind.TABLE else 1
 
 
+def _check_numbers(X: Any) -> None:
+    """Refuse what scikit-learn would take as numbers, or refuse with advice that is not ours."""
+    kind = getattr(getattr(X, "dtype", None), "kind", "")
+    if kind in ("m", "M"):
+        raise InputError(f"X must be numbers, but came as {X.dtype}: give a DataFrame, which may hold dates")
+    if kind == "f" and isinstance(X, np.ndarray) and X.ndim == 2 and np.isnan(X).any():
+        raise InputError(
+            f"Input X contains NaN: an array must have every number, but {int(np.isnan(X).sum()):,} are missing: give a"
+            ' DataFrame, or modality="table", which may have missing cells, or fill them with SimpleImputer'
+        )
+
+
 def _with_unlabeled(parts: dict[str, Any], more: np.ndarray) -> dict[str, Any]:
     """The same with rows `more` behind, without labels, each a group of its own."""
     x, y, groups, weights = parts["x"], parts["y"], parts["groups"], parts["weights"]
     if more.shape[1:] != x.shape[1:]:
         raise InputError(f"unlabeled_X must be like X, {x.shape[1:]} each, but came with {more.shape[1:]}")
     if np.uint8 in (x.dtype, more.dtype) and x.dtype != more.dtype:  # images of bytes beside images of floats
-        x, more = (ImageEncoding(x.shape[1:]).encode(part) for part in (x, more))
+        x, more = bytes_as_floats(x), bytes_as_floats(more)
     return {
         "x": np.concatenate([x, more]),
         "y": np.concatenate([y, np.full(len(more), UNLABELED)]),

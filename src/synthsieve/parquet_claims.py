@@ -6,6 +6,7 @@ Parquet stores a value that is repeated without end in a few bytes: a file of 1 
 from __future__ import annotations
 
 from collections.abc import Collection
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,18 @@ def most_bytes(path: Path) -> int:
     return max(ROOM, MOST_EXPANSION * path.stat().st_size)
 
 
+def arrow_source(path: Path) -> Any:
+    """What pyarrow can read a file from: its path, or its mapped content where the name is not UTF-8."""
+    import pyarrow as pa
+
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        with path.open("rb") as file:
+            return pa.BufferReader(pa.py_buffer(mmap(file.fileno(), 0, access=ACCESS_READ)))
+    return path
+
+
 def claimed_bytes(path: Path, footer: Any) -> int:
     """What the cells take by the file's own word, eight bytes each; a list has as many as it holds."""
     held = sum(chunk.num_values for chunk in chunks(path))
@@ -39,13 +52,13 @@ def text_bytes(path: Path, wanted: Collection[str] | None = None) -> int:
 
     if path.stat().st_size >= _LARGE:
         return 0
-    with pq.ParquetFile(path) as parquet:
+    with pq.ParquetFile(arrow_source(path)) as parquet:
         names = [name for name in _texts(parquet.metadata) if wanted is None or name in wanted]
         # if each cell were as long as all that its column stores
         if sum(one.num_values * one.uncompressed for one in chunks(path) if one.column in names) <= most_bytes(path):
             return 0
     total = 0
-    with pq.ParquetFile(path, read_dictionary=names) as parquet:
+    with pq.ParquetFile(arrow_source(path), read_dictionary=names) as parquet:
         for batch in parquet.iter_batches(columns=names):
             for column in batch.columns:
                 lengths = np.array([*map(_length, column.dictionary), 0], dtype=np.int64)

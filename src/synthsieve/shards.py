@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from synthsieve.errors import SelectionError
-from synthsieve.parquet_claims import claimed_bytes, most_bytes, text_bytes
+from synthsieve.parquet_claims import arrow_source, claimed_bytes, most_bytes, text_bytes
 from synthsieve.selection import door
 
 LABELS = ("labels", "label", "y", "class", "target")
@@ -103,7 +103,7 @@ def batches(file: Path, columns: Iterable[str] | None = None, start: int = 0, st
     import pyarrow.parquet as pq
 
     with whole_parquet(file):
-        parquet = pq.ParquetFile(file, pre_buffer=False, buffer_size=1 << 20)
+        parquet = pq.ParquetFile(arrow_source(file), pre_buffer=False, buffer_size=1 << 20)
         counts = [parquet.metadata.row_group(group).num_rows for group in range(parquet.metadata.num_row_groups)]
         ends = np.cumsum([0, *counts])
         stop = int(ends[-1]) if stop is None else stop
@@ -182,7 +182,7 @@ def _footer(file: Path) -> tuple[Any, int]:
     """Schema, without metadata, and number of rows."""
     import pyarrow.parquet as pq
 
-    with whole_parquet(file), pq.ParquetFile(file) as parquet:
+    with whole_parquet(file), pq.ParquetFile(arrow_source(file)) as parquet:
         _check_claim(file, parquet.metadata)
         return parquet.schema_arrow.remove_metadata(), parquet.metadata.num_rows
 

@@ -15,6 +15,7 @@ import numpy as np
 from synthsieve.archive import check_expansion, checked_text, read_header
 from synthsieve.errors import SelectionError
 from synthsieve.files import write_json, written_together
+from synthsieve.parquet_claims import arrow_source
 from synthsieve.selection import door
 from synthsieve.shards import ANSWERS, ENDINGS, Shards, batches, label_name, open_shards, read_labels, read_matrix
 from synthsieve.sieve import Selection
@@ -241,7 +242,7 @@ def with_weight(file: Path) -> Any:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    schema, name = pq.read_schema(file), "weight"
+    schema, name = pq.read_schema(arrow_source(file)), "weight"
     while name in schema.names:
         name = f"coreset_{name}"
     return schema.append(pa.field(name, pa.float64())).remove_metadata()

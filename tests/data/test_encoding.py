@@ -21,8 +21,37 @@ def test_every_pixel_value_survives_the_round_trip() -> None:
 
 
 def test_decoding_clips() -> None:
-    wild = np.array([-7.0, -1.0, 0.0, 1.0, 7.0], np.float32).reshape(1, 1, 1, 5)
-    assert ImageEncoding((1, 1, 5)).decode(wild).ravel().tolist() == [0, 0, 128, 255, 255]
+    wild = np.array([-7.0, -1.0, 0.0, 7.0], np.float32).reshape(1, 1, 1, 4).repeat(4, axis=2)
+    assert ImageEncoding((1, 4, 4)).decode(wild)[0, 0, 0].tolist() == [0, 0, 128, 255]
+
+
+@pytest.mark.parametrize("shape", [(1, 7, 9), (3, 30, 33), (1, 1, 1), (3, 8, 10)])
+def test_sides_that_are_no_multiple_of_four_are_padded_and_cut_back(shape: tuple[int, ...]) -> None:
+    x = np.random.default_rng(0).integers(0, 256, (5, *shape)).astype(np.uint8)
+    encoding = ImageEncoding(shape)
+    encoded = encoding.encode(x)
+    assert encoded.shape[1:] == encoding.layout.shape
+    assert all(
+        0 <= padded - side < 4 and padded % 4 == 0 for padded, side in zip(encoded.shape[2:], shape[1:], strict=True)
+    )
+    np.testing.assert_array_equal(encoding.decode(encoded), x)
+
+
+def test_the_range_of_pixel_values_is_kept_with_the_encoding() -> None:
+    plain, ranged = ImageEncoding((1, 8, 8)), ImageEncoding((1, 8, 8), (0.0, 16.0))
+    assert plain.to_json() == {"kind": "image", "shape": [1, 8, 8]}  # as in files of earlier versions
+    for encoding in (plain, ranged):
+        assert from_json(json.loads(json.dumps(encoding.to_json()))) == encoding
+    for damage in ([0], [3, 2], ["a", "b"], [0, 1e999], 5):
+        with pytest.raises(DataError, match="damaged"):
+            from_json({**ranged.to_json(), "value_range": damage})
+
+
+def test_a_column_of_denormal_numbers_is_constant() -> None:
+    x = np.stack([np.arange(20) * 1e-42, np.arange(20.0)], axis=1).astype(np.float32)
+    dataset = Dataset("a", Kind.VECTOR, ("0", "1"), Examples(x, np.arange(20) % 2))
+    encoded = fit_encoding(dataset, np.arange(20)).encode(x)
+    assert np.abs(encoded).max() < 2
 
 
 def test_float_images_pass_unchanged() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import made_up
 import numpy as np
@@ -10,8 +11,10 @@ import pytest
 from PIL import Image
 
 from synthsieve.data.dataset import Kind
+from synthsieve.data.encoding import fit_encoding
 from synthsieve.data.labels import read_labels
 from synthsieve.data.sources import load
+from synthsieve.errors import DataError
 
 
 def test_digits_are_scaled_and_rounded() -> None:
@@ -45,6 +48,12 @@ FLOATS = {
     "-1..1": (np.array([-1.0, 0.5, 1.0]), [-1.0, 0.5, 1.0], False),
     "0..1": (np.array([0.0, 0.5, 1.0]), [-1.0, 0.0, 1.0], True),
     "0..255": (np.array([0.0, 127.5, 255.0]), [-1.0, 0.0, 1.0], True),
+    "0..16": (np.array([0.0, 8.0, 16.0]), [-1.0, 0.0, 1.0], True),
+    "0..0.2": (np.array([0.0, 0.1, 0.2]), [-1.0, 0.0, 1.0], True),
+    "-2..2": (np.array([-2.0, 0.0, 2.0]), [-1.0, 0.0, 1.0], True),
+    "integers 0..16": (np.array([0, 8, 16]), [-1.0, 0.0, 1.0], True),
+    "bytes 0..16": (np.array([0, 8, 16], np.uint8), [-1.0, 0.0, 1.0], True),
+    "16 bits": (np.array([0, 2**15, 2**16 - 1], np.uint16), [-1.0, 2**15 / (2**16 - 1) * 2 - 1, 1.0], True),
 }
 
 
@@ -57,6 +66,25 @@ def test_float_images_span_minus_one_to_one(
     assert dataset.train.x.dtype == np.float32
     np.testing.assert_allclose(np.unique(dataset.train.x), expected, atol=1e-6)
     assert bool(dataset.notes) == noted
+
+
+def test_the_note_and_the_encoding_name_the_range(tmp_path: Path) -> None:
+    x = np.random.default_rng(0).integers(0, 17, (40, 1, 8, 8))
+    given = {"x": x, "x_test": x[:2] + (x[:2] == 16), "y_test": np.array([0, 1])}
+    dataset = load(str(made_up.write_npz(tmp_path / "a.npz", **given)))
+    assert dataset.notes[0] == "a.npz: pixel values 0 to 16 are scaled to [-1, 1]"
+    assert "outside the range of training, 0 to 16, and are clipped" in dataset.notes[1]
+    assert dataset.test is not None
+    np.testing.assert_array_equal(dataset.test.x, dataset.train.x[:2])
+    assert fit_encoding(dataset, np.arange(40)).to_json()["value_range"] == [0, 16]
+
+
+@pytest.mark.parametrize("top", [128, 255])
+def test_bytes_that_reach_the_upper_half_stay_bytes(top: int, tmp_path: Path) -> None:
+    x = np.resize(np.array([0, top], np.uint8), (40, 1, 8, 8))
+    dataset = load(str(made_up.write_npz(tmp_path / "a.npz", x=x)))
+    assert (dataset.train.x.dtype, dataset.notes, dataset.about) == (np.uint8, (), None)
+    np.testing.assert_array_equal(dataset.train.x, x)
 
 
 def test_a_stated_range_is_not_guessed_and_holds_for_the_test_set(tmp_path: Path) -> None:
@@ -132,6 +160,105 @@ def test_image_folder_order_and_other_files(tmp_path: Path) -> None:
     assert dataset.train.y.tolist() == [0] * 10 + [1] * 10 + [-1] * 10
     np.testing.assert_array_equal(dataset.train.x[:10], made_up.images(10, (8, 8, 3)).transpose(0, 3, 1, 2))
     assert dataset.notes == ("1 files that are not images were passed over",)
+
+
+def write_image(path: Path, size: tuple[int, int], colour: tuple[int, ...], mode: str = "RGB", **how: Any) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.new("RGBA" if len(colour) == 4 else "RGB", size, colour).convert(mode).save(path, **how)
+
+
+RED, BLUE = (250, 10, 10), (10, 10, 250)
+
+
+def test_photos_of_any_size_and_mode_become_small_rgb_images(tmp_path: Path) -> None:
+    write_image(tmp_path / "red" / "a.jpg", (640, 480), RED)
+    write_image(tmp_path / "red" / "b.png", (20, 50), RED, "P")
+    write_image(tmp_path / "blue" / "c.png", (33, 31), (*BLUE, 255), "RGBA")
+    write_image(tmp_path / "blue" / "grey.png", (64, 64), (90, 90, 90), "L")
+    write_image(tmp_path / "blue" / "seen-through.png", (64, 64), (0, 0, 0, 0), "RGBA")
+    dataset = load(str(tmp_path))
+    assert dataset.shape == (3, 32, 32)
+    middle = dataset.train.x[:, :, 16, 16].astype(int)
+    expected = [BLUE, (90, 90, 90), (255, 255, 255), RED, RED]
+    assert np.abs(middle - expected).max() < 40  # a palette has but some colours
+    assert "resized to 32x32" in dataset.notes[0]
+    assert "--image-size" in dataset.notes[0]
+    assert any("mode RGBA are converted to RGB, transparent parts as white" in note for note in dataset.notes)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "image_size", "shape"),
+    [
+        ([(8, 8), (8, 8)], None, (3, 8, 8)),
+        ([(30, 25), (30, 25)], None, (3, 25, 30)),
+        ([(8, 8), (8, 9)], None, (3, 32, 32)),
+        ([(64, 64), (64, 64)], None, (3, 32, 32)),
+        ([(64, 64), (64, 64)], "64", (3, 64, 64)),
+        ([(8, 8), (40, 80)], "24x16", (3, 16, 24)),
+    ],
+)
+def test_the_size_of_images(
+    sizes: list[tuple[int, int]], image_size: str | None, shape: tuple[int, ...], tmp_path: Path
+) -> None:
+    for colour, size in zip((RED, BLUE), sizes, strict=True):
+        write_image(tmp_path / str(colour[0]) / "a.png", size, colour)
+    dataset = load(str(tmp_path), image_size=image_size)
+    assert dataset.shape == shape
+    assert bool(dataset.notes) == (set(sizes) != {shape[:0:-1]})
+
+
+@pytest.mark.parametrize("image_size", ["0", "big", "32x", "-4", "100000", "8x8x8"])
+def test_a_size_that_is_none(image_size: str, tmp_path: Path) -> None:
+    write_image(tmp_path / "a" / "a.png", (8, 8), RED)
+    with pytest.raises(DataError, match="image_size must be a side such as 64"):
+        load(str(tmp_path), image_size=image_size)
+
+
+def test_resizing_crops_the_longer_side_evenly(tmp_path: Path) -> None:
+    image = Image.new("RGB", (96, 32), RED)
+    image.paste(BLUE, (32, 0, 64, 32))  # the middle third
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        image.save(tmp_path / name / "a.png")
+    assert np.abs(load(str(tmp_path)).train.x.astype(int) - np.reshape(BLUE, (3, 1, 1))).max() < 3
+
+
+def test_photos_are_turned_as_their_camera_was(tmp_path: Path) -> None:
+    image = Image.new("RGB", (32, 16), RED)
+    image.paste(BLUE, (16, 0, 32, 16))
+    exif = Image.Exif()
+    exif[0x0112] = 6  # to be turned by 90 degrees clockwise: what is left goes to the top
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        image.save(tmp_path / name / "a.png", exif=exif)
+    x = load(str(tmp_path)).train.x
+    assert x.shape == (2, 3, 32, 16)
+    assert x[0, :, 4, 8].tolist() == list(RED)
+    assert x[0, :, 28, 8].tolist() == list(BLUE)
+
+
+def test_train_val_test_and_unlabelled_images_are_found_wherever_they_lie(tmp_path: Path) -> None:
+    for part, count in (("train", 4), ("Val", 3), ("test", 2)):
+        for name, colour in (("red", RED), ("blue", BLUE)):
+            for i in range(count):
+                deeper = ("2024", "may") if i % 2 else ()
+                write_image(tmp_path.joinpath(part, name, *deeper, f"{i}.png"), (8, 8), colour)
+    write_image(tmp_path / "Un-Labelled" / "a.png", (8, 8), RED)
+    write_image(tmp_path / "train" / "UNLABELED" / "deep" / "a.png", (8, 8), RED)
+    write_image(tmp_path / "spare" / "a.png", (8, 8), RED)
+    write_image(tmp_path / "train" / "stray.png", (8, 8), RED)
+    dataset = load(str(tmp_path))
+    assert dataset.classes == ("blue", "red")
+    assert np.bincount(dataset.train.y + 1).tolist() == [2, 4, 4]
+    assert dataset.validation is not None
+    assert dataset.test is not None
+    assert np.bincount(dataset.validation.y).tolist() == [3, 3]
+    assert np.bincount(dataset.test.y).tolist() == [2, 2]
+    assert dataset.notes == (
+        "1 images outside of class folders were passed over",
+        "spare/ is neither train, validation nor test: its 1 images were passed over",
+        "the 6 images of Val/ are the validation set",
+    )
 
 
 @pytest.mark.parametrize("suffix", ["jpg", "webp", "bmp"])

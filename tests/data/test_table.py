@@ -14,7 +14,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from synthsieve.data.dataset import Kind
+from synthsieve.data.dataset import Dataset, Kind
+from synthsieve.data.encoding import fit_encoding
 from synthsieve.data.rows import (
     arrow_from_rows,
     read_more_rows,
@@ -264,6 +265,105 @@ def test_a_csv_that_is_none(content: bytes, message: str, tmp_path: Path) -> Non
     path.write_bytes(content)
     with pytest.raises(DataError, match=message):
         load(str(path), label="y")
+
+
+WRITTEN = {
+    "thousands": (["1,234,567", "12", "-1,000.5"], [1234567, 12, -1000.5], "number", "read as numbers"),
+    "money": (["$1.20", "$1,300", "-$2"], [1.2, 1300, -2], "number", "read as numbers"),
+    "euros": (["1.5 €", "2 €", "3€"], [1.5, 2, 3], "number", "read as numbers"),
+    "percent": (["12%", "7.5 %", "100%"], [12, 7.5, 100], "number", "numbers of percent"),
+    "gaps": (["1,000", "?", "2,000"], [1000, None, 2000], "number", "read as numbers"),
+    "month first": (["1/31/2024", "2/1/2024", ""], [19753, 19754, None], "date", "month/day/year"),
+    "day first": (["31/1/2024", "1/2/2024", "2/2/2024"], [19753, 19754, 19755], "date", "day/month/year"),
+    "dots": (["1.2.2024", "2.2.2024", "3.2.2024"], [19754, 19755, 19756], "date", "day.month.year"),
+    "year first": (["2024/2/1", "2024/02/02", "2024/2/3"], [19754, 19755, 19756], "date", "year/month/day"),
+    "either": (["1/2/2024", "2/1/2024", "3/3/2024"], [0, 1, 2], "category", "cannot be told apart"),
+    "percent beside numbers": (["12%", "7", "9"], [0, 1, 2], "category", ""),
+    "words": (["1,000", "many", "few"], [0, 2, 1], "category", ""),
+    "no such day": (["1/32/2024", "2/1/2024", "3/1/2024"], [0, 1, 2], "category", ""),
+    "groups of two": (["1,23", "4,56", "7,89"], [0, 1, 2], "category", ""),
+}
+
+
+@pytest.mark.parametrize(("cells", "stored", "kind", "said"), WRITTEN.values(), ids=list(WRITTEN))
+def test_numbers_and_dates_as_people_write_them(
+    cells: list[str], stored: list[float | None], kind: str, said: str, tmp_path: Path
+) -> None:
+    rows = "".join(f'"{cell}",{i % 2},{"pq"[i % 2]}\n' for i, cell in enumerate(cells))
+    dataset = load(str(made_up.write_csv(tmp_path / "a.csv", f"a,b,y\n{rows}")), label="y")
+    assert dataset.about.columns[0].type == kind
+    np.testing.assert_allclose(dataset.train.x[:, 0], np.array(stored, dtype=float))
+    assert any(said in note and "'a'" in note for note in dataset.notes) == bool(said)
+
+
+def test_names_of_columns_are_trimmed(tmp_path: Path) -> None:
+    path = made_up.write_csv(tmp_path / "a.csv", 'a , b," label"\n1,x,01\n2,y,02\n')
+    dataset = load(str(path), label="label")
+    assert (dataset.feature_names, dataset.classes) == (("a", "b"), ("01", "02"))  # labels stay as they are written
+    with pytest.raises(DataError, match="a name of its own, but 'a' came more than once"):
+        load(str(made_up.write_csv(tmp_path / "b.csv", "a,a ,y\n1,2,p\n3,4,q\n")), label="y")
+
+
+def test_long_cells_are_read_and_longer_ones_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "a,b,y\n" + "x" * (2 << 20) + ",1,p\nz,2,q\n"
+    path = made_up.write_csv(tmp_path / "a.csv", text)
+    assert len(load(str(path), label="y").train) == 2
+    monkeypatch.setattr("synthsieve.data.table.LONGEST_ROW", 1 << 18)
+    with pytest.raises(DataError, match="a row may have 0 MB at most, but one is longer"):
+        load(str(path), label="y")
+
+
+def test_too_many_columns_are_refused_before_they_are_read(tmp_path: Path) -> None:
+    names = ",".join(f"c{i}" for i in range(100_000))
+    path = made_up.write_csv(tmp_path / "a.csv", f"{names},y\n")
+    with pytest.raises(DataError, match="50,000 columns at most, but has 100,001: store numbers as vectors"):
+        load(str(path), label="y")
+
+
+def test_denormal_numbers_are_zero(tmp_path: Path) -> None:
+    path = made_up.write_csv(tmp_path / "a.csv", "a,b,y\n5e-324,1,p\n1e-323,2,q\n1.5,3,p\n")
+    dataset = load(str(path), label="y")
+    assert dataset.train.x[:, 0].tolist() == [0, 0, 1.5]
+    assert np.isfinite(fit_encoding(dataset, np.arange(3)).encode(dataset.train.x)).all()
+
+
+def label_column(values: list[Any], tmp_path: Path) -> Dataset:
+    rows = "".join(f"{i % 7},{i % 5},{value}\n" for i, value in enumerate(values))
+    return load(str(made_up.write_csv(tmp_path / "a.csv", f"a,b,target\n{rows}")), label="target")
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (
+            list(range(80_000)),
+            "'target' has 80,000 different values in 80,000 labelled rows: it looks like an identifier",
+        ),
+        ([f"user-{i}" for i in range(20)], "it looks like an identifier, not a class"),
+        ([i // 2 * 100 + i % 2 for i in range(90)] + [5] * 20, "looks like an identifier or a measured number"),
+        ([f"{i / 7:.3f}" for i in range(40)], "it looks like a measured number"),
+        ([f"{i / 7:.3f}" for i in range(40)] + [""] * 400, "it looks like a measured number"),
+    ],
+    ids=["numbers", "names", "many", "measured", "measured, few labels"],
+)
+def test_a_label_column_that_holds_no_classes(values: list[Any], message: str, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=message):
+        label_column(values, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("values", "note"),
+    [
+        ([*range(20), *[""] * 40], "check that it is not an identifier"),
+        ([i % 12 + 0.5 for i in range(60)], "it may be a measured number"),
+        ([*range(10), *[""] * 40], ""),
+        ([i % 3 + 0.5 for i in range(60)], ""),
+        ([i % 40 for i in range(400)], ""),
+    ],
+    ids=["one label a class", "twelve numbers", "very few labels", "three numbers", "forty classes"],
+)
+def test_a_label_column_that_may_hold_classes(values: list[Any], note: str, tmp_path: Path) -> None:
+    assert [note in said for said in label_column(values, tmp_path).notes] == [True] * bool(note)
 
 
 def test_parquet_keeps_types_and_words(tmp_path: Path) -> None:

@@ -51,6 +51,12 @@ def test_every_width_gives_the_same_wave(tmp_path: Path, dtype: str, scale: floa
     np.testing.assert_allclose(wave, WAVE, atol=error)
 
 
+@pytest.mark.parametrize("claim", [0xFFFFFFFF, 0x7FFFFFFF - 36])
+def test_a_length_that_was_not_known_when_it_was_written(claim: int, tmp_path: Path) -> None:
+    (tmp_path / "a.wav").write_bytes(riff(described(), DATA, claim=claim))
+    np.testing.assert_allclose(read_wav(tmp_path / "a.wav")[0], WAVE, atol=1e-4)
+
+
 def test_24_bits_extensible_and_other_chunks(tmp_path: Path) -> None:
     words = (WAVE * 2**31).astype("<i4").view(np.uint8).reshape(-1, 4)[:, 1:].tobytes()
     plain = described(0xFFFE, bits=24)[1]
@@ -74,7 +80,7 @@ def test_channels_are_averaged(tmp_path: Path) -> None:
         (riff(DATA), "does not say how"),
         (riff(described(), (b"data", b"")), "holds no sound"),
         (riff(described(), DATA)[:-10], "claims 800 bytes, but only 790 are left"),
-        (riff(described(), DATA, claim=0xFFFFFFFF), "claims 4,294,967,295 bytes"),
+        (riff(described(), DATA, claim=0x70000000), "claims 1,879,048,192 bytes"),
         (riff((b"fmt ", b"\x01\0"), DATA), "does not say how"),
         (riff(described(code=2, bits=4), DATA), "plain numbers"),
         (riff(described(bits=12), DATA), "plain numbers"),

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from synthsieve.config import DataSettings
 from synthsieve.data.dataset import UNLABELED, Dataset, Examples, Kind
+from synthsieve.data.holdout import hold_out, stratified_quota
 from synthsieve.data.manifest import PARTS
 from synthsieve.data.splits import Split, cross_fits, make_split, split_dataset
 from synthsieve.errors import DataError
@@ -258,3 +259,24 @@ def test_the_user_s_own_sets_are_used_whole():
     assert split.counts["validation"] == {"0": 3, "1": 4}
     measured = split_dataset(replace(dataset, validation=own), DataSettings(fold=0), seed=0)
     assert (len(measured.labeled), len(measured.validation), len(measured.test)) == (48, 7, 12)
+
+
+@settings(deadline=None, max_examples=50)
+@given(dataset=datasets(grouped=False), seed=seeds)
+def test_held_out_rows_are_the_first_of_each_class_in_a_random_order(dataset: Dataset, seed: int) -> None:
+    y = dataset.train.y
+    free = np.random.default_rng(seed).random(len(y)) < 0.8
+    chosen = hold_out(y, None, free, fraction=0.2, part="test", generator=np.random.default_rng(seed))
+    rows = np.flatnonzero(free & (y != -1))
+    order = np.random.default_rng(seed).permutation(rows)
+    quota = stratified_quota(np.bincount(y[rows]), 0.2)
+    expected = np.concatenate([order[y[order] == c][:wanted] for c, wanted in enumerate(quota)])
+    np.testing.assert_array_equal(chosen, np.sort(expected))
+
+
+def test_as_many_classes_as_half_the_rows() -> None:
+    y = np.repeat(np.arange(30_000), 2)
+    dataset = Dataset("many", Kind.VECTOR, tuple(map(str, range(30_000))), Examples(np.zeros((60_000, 1), "f4"), y))
+    split = make_split(dataset, labels=None, seed=0)
+    assert len(np.unique(y[split.labeled])) == 30_000
+    assert sum(split.counts["test"].values()) == len(split.test) == 12_000

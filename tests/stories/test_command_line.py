@@ -110,7 +110,7 @@ def test_resume_is_refused_with_other_settings_and_a_second_fit_without_it(fitte
         ),
         (["run", "digits", "-o", "{tmp}", "--set", "proof.pool_sizes=[1000000000000]"], "must be at most 100,000,000"),
         (["fit", "digits", "-o", "/dev/null/out"], "check the path"),
-        (["fit", "", "-o", "{tmp}"], "neither a source nor a file"),
+        (["fit", "", "-o", "{tmp}"], "File not found: the name is empty"),
     ],
 )
 def test_bad_input_gets_one_sentence_and_writes_nothing(words, sentence, tmp_path):

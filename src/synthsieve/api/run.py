@@ -105,6 +105,7 @@ def run(
     text: str | None = None,
     schema: Path | None = None,
     features: Path | None = None,
+    image_size: int | None = None,
     data_dir: Path | None = None,
     labels: int | None = None,
     metric: Metric | str | None = None,
@@ -128,6 +129,7 @@ def run(
         text: the text column of a table whose examples are sentences.
         schema: a TOML file with the types of columns that are guessed wrongly.
         features: a .npy of embeddings to learn from, a row for each row of the table.
+        image_size: the side that images of a folder are brought to.
         data_dir: where the files of built-in data sets lie, or are downloaded to.
         labels: use only so many of the labels, for experiments; None uses all.
         metric: what variants are chosen and compared by; None takes accuracy, or balanced accuracy with unbalanced
@@ -145,7 +147,15 @@ def run(
     asked = _options(labels=labels, metric=metric, variants=variants, seed=seed)
     settings_for(source, config=config, overrides=overrides, asked=asked)  # errors in them show before data are read
     with locked(out):
-        origin = Origin.of(source, label=label, text=text, schema=schema, features=features, data_dir=data_dir)
+        origin = Origin.of(
+            source,
+            label=label,
+            text=text,
+            schema=schema,
+            features=features,
+            image_size=image_size,
+            data_dir=data_dir,
+        )
         dataset = origin.load(bars("data"))
         settings = settings_for(source, dataset, config=config, overrides=overrides, asked=asked)
         experiment = _plan(out, origin, settings, dataset, seeds)

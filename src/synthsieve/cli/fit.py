@@ -27,6 +27,7 @@ def fit(
     text: options.Text = None,
     schema: options.Schema = None,
     features: options.Features = None,
+    image_size: options.ImageSize = None,
     data_dir: options.DataDir = None,
     config: options.Config = None,
     set_: options.Set = None,
@@ -66,7 +67,15 @@ def fit(
     settings_for(source, config=config, overrides=set_ or (), asked=asked)  # errors in them show before data are read
     if tensorboard:
         require_tensorboard()
-    origin = Origin.of(source, label=label, text=text, schema=schema, features=features, data_dir=data_dir)
+    origin = Origin.of(
+        source,
+        label=label,
+        text=text,
+        schema=schema,
+        features=features,
+        image_size=image_size,
+        data_dir=data_dir,
+    )
     dataset = origin.load(for_stream("data", quiet=quiet))
     settings = settings_for(source, dataset, config=config, overrides=set_ or (), asked=asked)
     settings = _with_additions(settings) if augment else settings.first_phase()

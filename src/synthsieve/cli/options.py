@@ -10,8 +10,19 @@ import typer
 
 from synthsieve.cli.printing import echo
 from synthsieve.device import Device
+from synthsieve.errors import ConfigError
 
-Out = Annotated[Path, typer.Option("--out", "-o", help="Folder to write to.")]
+
+def _check_out(out: Path) -> Path:
+    """The folder of a run, if its name is one that every library can write to."""
+    try:
+        str(out).encode()
+    except UnicodeEncodeError:
+        raise ConfigError(f"the name of a folder to write to must be UTF-8, but {out} is not: choose another") from None
+    return out
+
+
+Out = Annotated[Path, typer.Option("--out", "-o", help="Folder to write to.", callback=_check_out)]
 Run = Annotated[Path, typer.Argument(help="The folder that `synthsieve fit` wrote.", metavar="OUT")]
 Source = Annotated[
     str,
@@ -25,6 +36,10 @@ Text = Annotated[str | None, typer.Option(help="Text column of a table: its sent
 Schema = Annotated[Path | None, typer.Option(help="A TOML file with the type of columns that are guessed wrongly.")]
 Features = Annotated[
     Path | None, typer.Option(help="A .npy of embeddings, a row for each row of the table: they are learned from.")
+]
+ImageSize = Annotated[
+    str | None,
+    typer.Option(help="Resize the images of a folder to this size, such as 64 or 64x48 (width x height)."),
 ]
 DataDir = Annotated[Path | None, typer.Option(help="Where svhn and mnist lie, or are downloaded to.")]
 Config = Annotated[str | None, typer.Option("--config", "-c", help="A preset's name or a TOML file.")]

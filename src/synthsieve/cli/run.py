@@ -24,6 +24,7 @@ def run(
     quick: Annotated[
         bool, typer.Option("--quick", help="The fewest variants, once: same as --variants quick.")
     ] = False,
+    image_size: options.ImageSize = None,
     data_dir: options.DataDir = None,
     config: options.Config = None,
     set_: options.Set = None,
@@ -49,6 +50,7 @@ def run(
         text=text,
         schema=schema,
         features=features,
+        image_size=image_size,
         data_dir=data_dir,
         labels=labels,
         metric=None if metric is Metric.AUTO else metric,

@@ -62,7 +62,7 @@ def read_adult(path: Path) -> Any:
         begins_with_remark = file.read(1) == b"|"
     read = csv.ReadOptions(column_names=[*COLUMNS, LABEL], skip_rows=int(begins_with_remark))
     try:
-        return tidied(csv.read_csv(path, read_options=read))
+        return tidied(csv.read_csv(path, read_options=read))[0]
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise DataError(f"{path} cannot be read as Adult's rows ({brief(error)}): fetch it again") from None
 

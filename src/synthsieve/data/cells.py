@@ -17,6 +17,7 @@ DISTINCT_FOR_ID = 0.9  # of the texts that are there
 NAMED_LIKE_ID = re.compile(r"(^|[_\s.-])(id|uuid|guid|key|index|rownum|row)$|^unnamed: 0$|[a-z](Id|ID)$")
 TRUE, FALSE = ("true", "yes", "y", "t", "1"), ("false", "no", "n", "f", "0")
 MOST_DECIMALS = 6
+SMALLEST_NUMBER = 1e-290  # nearer to 0 is 0: float64 cannot divide by the differences of such numbers
 WHOLE_FLOATS = 2.0**53  # below it float64 tells every two whole numbers apart
 
 
@@ -104,6 +105,7 @@ def cells(raw: Any, column: Column, *, origin: str) -> tuple[np.ndarray, int]:
             f"{origin}: column {column.name!r} must be finite or empty, but data row"
             f" {int(np.flatnonzero(np.isinf(values))[0]) + 1} is infinite: empty or mend the cell"
         )
+    values[np.abs(values) < SMALLEST_NUMBER] = 0.0
     return values, 0
 
 

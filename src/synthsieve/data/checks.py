@@ -14,11 +14,10 @@ CHECK_ROWS = 4096
 def check_dataset(dataset: Dataset) -> None:
     """Raise a `DataError` that names the first thing wrong with `dataset`."""
     check_examples(dataset.train, dataset.kind, dataset.num_classes, origin=f"{dataset.name}, training examples")
-    if dataset.kind is Kind.IMAGE:
-        _check_image_size(dataset)
     _check_classes(dataset)
-    if dataset.test is not None:
-        _check_test(dataset, dataset.test)
+    for part, examples in (("validation", dataset.validation), ("test", dataset.test)):
+        if examples is not None:
+            _check_held_out(dataset, examples, part)
 
 
 def check_examples(examples: Examples, kind: str, num_classes: int, *, origin: str) -> None:
@@ -76,20 +75,12 @@ def _check_floats(x: np.ndarray, kind: str, origin: str) -> None:
             )
 
 
-def _check_image_size(dataset: Dataset) -> None:
-    height, width = dataset.shape[1:]
-    if height % 4 or width % 4:
-        up = tuple(-(-side // 4) * 4 for side in (height, width))
-        raise DataError(
-            f"{dataset.name}: image height and width must be multiples of 4, but are {height}x{width}:"
-            f" pad or resize the images to {up[0]}x{up[1]}"
-        )
-
-
 def _check_classes(dataset: Dataset) -> None:
     present = np.unique(dataset.train.y[dataset.train.y != UNLABELED])
     if len(present) == 0:
-        raise DataError(f"{dataset.name}: some rows must be labelled, but none of {len(dataset.train)} is")
+        raise DataError(
+            f"{dataset.name}: none of its {len(dataset.train):,} rows has a label: label at least one row of each class"
+        )
     if dataset.num_classes < 2:
         raise DataError(
             f"{dataset.name}: at least two classes are needed, but only {listed(dataset.classes)} came:"
@@ -102,16 +93,16 @@ def _check_classes(dataset: Dataset) -> None:
         )
 
 
-def _check_test(dataset: Dataset, test: Examples) -> None:
-    origin = f"{dataset.name}, test examples"
-    check_examples(test, dataset.kind, dataset.num_classes, origin=origin)
-    if test.x.shape[1:] != dataset.shape or test.x.dtype != dataset.train.x.dtype:
+def _check_held_out(dataset: Dataset, examples: Examples, part: str) -> None:
+    origin = f"{dataset.name}, {part} examples"
+    check_examples(examples, dataset.kind, dataset.num_classes, origin=origin)
+    if examples.x.shape[1:] != dataset.shape or examples.x.dtype != dataset.train.x.dtype:
         raise DataError(
             f"{origin}: must look like the training examples, {dataset.train.x.dtype} {dataset.shape},"
-            f" but are {test.x.dtype} {test.x.shape[1:]}"
+            f" but are {examples.x.dtype} {examples.x.shape[1:]}"
         )
-    if (test.y == UNLABELED).any():
+    if (examples.y == UNLABELED).any():
         raise DataError(
-            f"{origin}: every test label must be known, but {int((test.y == UNLABELED).sum())} are not:"
+            f"{origin}: every {part} label must be known, but {int((examples.y == UNLABELED).sum())} are not:"
             " remove those rows"
         )

@@ -25,14 +25,28 @@ def is_series(given: Any) -> bool:
 
 def opened(given: Any) -> Any:
     """The same where it can be looked at twice; a torch tensor as an array, an Arrow stream as a table, or as a list
-    where it is one column."""
+    where it is one column; a masked array with NaN, or None, where it is masked."""
     if hasattr(given, "detach"):
         return as_array(given)
+    if isinstance(given, np.ma.MaskedArray):
+        return without_mask(given)
     if hasattr(given, "iloc") or hasattr(given, "column_names"):
         return given
     if hasattr(given, "to_pylist"):
         return given.to_pylist()
     return _read_stream(given) if hasattr(given, "__arrow_c_stream__") else given
+
+
+def without_mask(given: Any) -> np.ndarray:
+    """A masked array as a plain one: numbers with NaN where they are masked, all else with None."""
+    plain, masked = np.asarray(given.data), np.ma.getmaskarray(given)
+    if not masked.any():
+        return plain
+    filled = plain.astype(
+        np.float64 if plain.dtype.kind in "iu" else plain.dtype if plain.dtype.kind == "f" else object
+    )
+    filled[masked] = np.nan if filled.dtype.kind == "f" else None
+    return filled
 
 
 def rows_of(given: Any) -> int:
@@ -105,6 +119,10 @@ def as_arrow(given: Any, names: Sequence[str] | None = None) -> Any:
         if names is None or len(names) != cells.shape[1]:
             names = [f"x{i}" for i in range(cells.shape[1])]
         return pa.table({name: pa.array(list(cells[:, i])) for i, name in enumerate(names)})
+    except OverflowError:
+        raise DataError(
+            "X cannot be read as a table: whole numbers beyond 64 bits have no type: store them as floats or as text"
+        ) from None
     except (pa.ArrowException, TypeError, ValueError, IndexError) as error:
         raise DataError(
             f"X cannot be read as a table ({str(error).splitlines()[0]}): each column needs one type"

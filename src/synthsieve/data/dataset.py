@@ -54,7 +54,8 @@ class Dataset:
         train: the examples to split into labelled, unlabelled and validation.
         test: the publisher's test set, or None: then the split carves one from `train`.
         feature_names: for vectors that came from named columns.
-        about: what the kind's encoding must know beside the arrays: the schema of a table, the format of sounds.
+        about: what the kind's encoding must know beside the arrays: the schema of a table, the format of sounds, the
+            range of pixel values that became [-1, 1].
         notes: sentences worth telling the user (how floats were scaled, which files were passed over).
         validation: labelled rows that the user gave to choose on, or None: then the split takes some from `train`.
     """

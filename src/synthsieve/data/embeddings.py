@@ -30,7 +30,8 @@ def load_embeddings(table: Any, request: Request) -> Dataset:
         )
     labels = labels_of(table, label, origin=path.name)
     raw = table if request.text is None else table.select([request.text])
-    return Dataset(path.stem, Kind.VECTOR, labels.classes, Examples(embeddings, labels.y), about=raw)
+    examples = Examples(embeddings, labels.y)
+    return Dataset(path.stem, Kind.VECTOR, labels.classes, examples, notes=labels.notes, about=raw)
 
 
 def read_embeddings(path: Path) -> np.ndarray:

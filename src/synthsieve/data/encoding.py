@@ -14,11 +14,14 @@ from typing import Any, Protocol
 import numpy as np
 
 from synthsieve.data.dataset import Dataset, Kind
+from synthsieve.data.features import bytes_as_floats
 from synthsieve.errors import DataError
 from synthsieve.layout import Layout
 
 ENTRY_POINTS = "synthsieve.modalities"
 MOST_SIDE = 1 << 16  # of a stored image's shape
+SMALLEST_SCALE = float(np.finfo(np.float32).tiny)  # below it float32 has but a few digits: such a column is constant
+SIDE_MULTIPLE = 4  # of the images that networks take
 
 
 class Encoding(Protocol):
@@ -48,33 +51,40 @@ class Encoding(Protocol):
 
 @dataclass(frozen=True)
 class ImageEncoding:
-    """uint8 pixels to [-1, 1] and back: encode(p) = p / 127.5 - 1.
+    """Pixels to [-1, 1] and back: encode(p) = p / 127.5 - 1 for uint8; float images are in [-1, 1] already.
+
+    Networks halve images twice, so a height or width that is no multiple of 4 is padded with its outermost pixels, and
+    cut back by `decode`.
 
     Attributes:
         shape: (channels, height, width) of one image.
+        value_range: the (low, high) of the source that became [-1, 1] when it was read, by which new images are read
+            too (`data.features.read_features`); None for uint8 images.
     """
 
     shape: tuple[int, ...]
+    value_range: tuple[float, float] | None = None
 
     @property
     def layout(self) -> Layout:
-        return Layout(Kind.IMAGE, self.shape)
+        channels, *sides = self.shape
+        return Layout(Kind.IMAGE, (channels, *(side + sum(_margins(side)) for side in sides)))
 
     def encode(self, x: np.ndarray) -> np.ndarray:
-        """float32 (n, channels, height, width) in [-1, 1]; images that are floats already pass unchanged."""
+        """float32 (n, *layout.shape) in [-1, 1]."""
         _check_shape(x, self.shape)
-        if x.dtype == np.float32:
-            return x
-        if x.dtype != np.uint8:
+        if x.dtype not in (np.float32, np.uint8):
             raise DataError(f"images to encode must be uint8 or float32, but came as {x.dtype}")
-        encoded = x.astype(np.float32)
-        encoded /= 127.5
-        encoded -= 1.0
-        return encoded
+        if self.layout.shape != self.shape:
+            x = np.pad(x, ((0, 0), (0, 0), *(_margins(side) for side in self.shape[1:])), mode="edge")
+        return bytes_as_floats(x)
 
     def decode(self, x: np.ndarray) -> np.ndarray:
-        """uint8 (n, channels, height, width), rounded; values outside [-1, 1] are clipped."""
-        _check_shape(x, self.shape)
+        """uint8 (n, *shape), rounded; values outside [-1, 1] are clipped."""
+        _check_shape(x, self.layout.shape)
+        if self.layout.shape != self.shape:
+            (top, _), (left, _) = (_margins(side) for side in self.shape[1:])
+            x = x[:, :, top : top + self.shape[1], left : left + self.shape[2]]
         return np.rint((np.clip(x, -1.0, 1.0) + 1.0) * 127.5).astype(np.uint8)
 
     def items(self, x: np.ndarray) -> np.ndarray:
@@ -82,7 +92,14 @@ class ImageEncoding:
         return x
 
     def to_json(self) -> dict[str, Any]:
-        return {"kind": Kind.IMAGE.value, "shape": list(self.shape)}
+        plain = {"kind": Kind.IMAGE.value, "shape": list(self.shape)}
+        return plain if self.value_range is None else {**plain, "value_range": list(self.value_range)}
+
+
+def _margins(side: int) -> tuple[int, int]:
+    """Pixels to add before and after, up to the next multiple of 4."""
+    missing = -side % SIDE_MULTIPLE
+    return missing // 2, missing - missing // 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,14 +187,23 @@ def _codec(kind: str) -> Codec:
 
 
 def _fit_image(dataset: Dataset, rows: np.ndarray) -> Encoding:
-    return ImageEncoding(dataset.shape)
+    return ImageEncoding(dataset.shape, dataset.about)
 
 
 def _read_image(value: dict[str, Any]) -> Encoding:
     shape = tuple(int(side) for side in value["shape"])
     if len(shape) != 3 or not all(1 <= side <= MOST_SIDE for side in shape):
         raise ValueError(f"no image has the shape {shape}")
-    return ImageEncoding(shape)
+    given = value.get("value_range")
+    return ImageEncoding(shape, None if given is None else read_value_range(given))
+
+
+def read_value_range(given: Any) -> tuple[float, float]:
+    """(low, high) of images, as JSON holds it; a TypeError or ValueError means that it is damaged."""
+    low, high = (float(end) for end in given)
+    if not -np.inf < low < high < np.inf:
+        raise ValueError(f"no images lie between {low} and {high}")
+    return low, high
 
 
 def _fit_vector(dataset: Dataset, rows: np.ndarray) -> Encoding:
@@ -186,6 +212,7 @@ def _fit_vector(dataset: Dataset, rows: np.ndarray) -> Encoding:
     x = dataset.train.x[rows]
     scale = x.std(axis=0, dtype=np.float64)
     scale[x.max(axis=0) == x.min(axis=0)] = 1.0  # by comparison: rounding leaves a constant column a tiny deviation
+    scale[scale < SMALLEST_SCALE] = 1.0
     return VectorEncoding(x.mean(axis=0, dtype=np.float64), scale)
 
 

@@ -1,16 +1,18 @@
 """Arrays as files hold them become images (n, channels, height, width) or vectors (n, features).
 
-The rules look at the shape and the dtype first and at values only for floating-point images:
+The rules look at the shape and the dtype first, and at values only for images:
 
 | array | becomes |
 |---|---|
 | (n, features), any number | float32 vectors, values unchanged |
 | (n, height, width) | images of one channel |
 | (n, c, h, w) or (n, h, w, c), c from 1 to 4 | images; where both could be, channels first |
-| uint8 images, other integers within 0..255, booleans (0 and 255) | uint8 images |
-| float images with a negative value | must lie in [-1, 1]; kept |
-| float images within [0, 1] | x -> 2 x - 1 |
-| float images within [0, 255], some above 1 | x -> x / 127.5 - 1 |
+| booleans | uint8 images, 0 and 255 |
+| integer images within 0..255, some above 127 | uint8 images |
+| float images within [-1, 1], some negative | kept |
+| float images within [0, 1], some above 0.5 | x -> 2 x - 1 |
+| float images within [0, 255], some above 127.5 | x -> x / 127.5 - 1 |
+| all other images | their own least and greatest value become -1 and 1 |
 """
 
 from __future__ import annotations
@@ -23,6 +25,13 @@ from synthsieve.data.dataset import Kind
 from synthsieve.errors import DataError
 
 MOST_CHANNELS = 4
+BYTES = (0.0, 255.0)
+SIGNED = (-1.0, 1.0)
+UNIT = (0.0, 1.0)
+STANDARD_RANGES = (SIGNED, UNIT, BYTES)
+CENTRAL = (0.1, 99.9)  # percentiles
+OUTLIER_SHARE = 0.05  # of the range: pixels that nearly all lie within less of it are told from a few outliers
+PERCENTILE_VALUES = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -32,16 +41,26 @@ class Features:
     Attributes:
         x: uint8 or float32 images, or float32 vectors.
         kind: which of the two.
-        value_range: for images that came as floats, the (low, high) that was mapped to [-1, 1]; otherwise None.
+        value_range: for images, the (low, high) that stands for [-1, 1]; (0, 255) for uint8 images.
+        notes: sentences worth telling the user, without the name of the file.
     """
 
     x: np.ndarray
     kind: Kind
     value_range: tuple[float, float] | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def about(self) -> tuple[float, float] | None:
+        """What `Dataset.about` holds of images: their range, or None for plain bytes."""
+        return None if self.x.dtype == np.uint8 else self.value_range
 
 
 def read_features(raw: np.ndarray, *, origin: str, value_range: tuple[float, float] | None = None) -> Features:
-    """Images or vectors from an array of a file; `value_range` fixes what float images span instead of guessing it."""
+    """Images or vectors from an array of a file.
+
+    `value_range` is what images span (of a training set, or stated by the user); None looks at the values.
+    """
     if raw.dtype.kind not in "buif":
         raise DataError(f"{origin}: examples must be numbers, but came as {raw.dtype}: convert them first")
     if raw.ndim == 2:
@@ -52,12 +71,24 @@ def read_features(raw: np.ndarray, *, origin: str, value_range: tuple[float, flo
             f" but came with shape {raw.shape}"
         )
     images = channels_first(raw, origin)
-    if raw.dtype.kind != "f":
-        return Features(_as_uint8(images, origin), Kind.IMAGE)
-    images = as_float32(images, origin)
-    if value_range is None:
-        value_range = guess_value_range(images, origin)
-    return Features(_rescaled(images, value_range, origin), Kind.IMAGE, value_range)
+    if raw.dtype.kind == "b":
+        return Features(images.astype(np.uint8) * np.uint8(255), Kind.IMAGE, BYTES)
+    if raw.dtype.kind == "f":
+        images = as_float32(images, origin)
+    stated = value_range is not None
+    value_range = value_range or guess_value_range(images, origin)
+    if raw.dtype.kind != "f" and _are_bytes(images, value_range):
+        return Features(np.ascontiguousarray(images, dtype=np.uint8), Kind.IMAGE, BYTES)
+    scaled, clipped = _rescaled(images, value_range, origin)
+    notes = [] if stated or value_range == SIGNED else [scaling_note(value_range)]
+    if clipped:
+        notes.append(_clipping_note(images, value_range, clipped))
+    return Features(scaled, Kind.IMAGE, value_range, tuple(notes))
+
+
+def scaling_note(value_range: tuple[float, float]) -> str:
+    """The sentence that tells which range was taken."""
+    return f"pixel values {value_range[0]:g} to {value_range[1]:g} are scaled to [-1, 1]"
 
 
 def channels_first(raw: np.ndarray, origin: str) -> np.ndarray:
@@ -71,6 +102,16 @@ def channels_first(raw: np.ndarray, origin: str) -> np.ndarray:
     raise DataError(
         f"{origin}: images must have 1 to {MOST_CHANNELS} channels, first or last, but came with shape {raw.shape}"
     )
+
+
+def bytes_as_floats(images: np.ndarray) -> np.ndarray:
+    """uint8 images as float32 in [-1, 1]; float32 images as they are."""
+    if images.dtype == np.float32:
+        return images
+    floats = images.astype(np.float32)
+    floats /= 127.5
+    floats -= 1.0
+    return floats
 
 
 def as_float32(raw: np.ndarray, origin: str) -> np.ndarray:
@@ -88,39 +129,64 @@ def as_float32(raw: np.ndarray, origin: str) -> np.ndarray:
 
 
 def guess_value_range(images: np.ndarray, origin: str) -> tuple[float, float]:
-    """The span that float images are meant to fill, by the rules at the head of this file."""
+    """The span that images are meant to fill, by the rules at the head of this file."""
     if images.size == 0:
-        return (-1.0, 1.0)
+        return SIGNED if images.dtype.kind == "f" else BYTES
     low, high = float(images.min()), float(images.max())
-    if low < 0:
-        return (-1.0, 1.0)
-    if high <= 1:
-        return (0.0, 1.0)
-    if high <= 255:
-        return (0.0, 255.0)
-    raise DataError(
-        f"{origin}: float images must lie in [-1, 1], [0, 1] or [0, 255], but came in [{low:g}, {high:g}]: rescale them"
-    )
+    if images.dtype.kind == "f" and -1 <= low < 0 and high <= 1:
+        return SIGNED
+    if low >= 0 and low == high:  # blank images have no range of their own
+        return UNIT if images.dtype.kind == "f" and high <= 1 else (0.0, max(high, 255.0))
+    for standard in (UNIT, BYTES) if images.dtype.kind == "f" else (BYTES,):
+        if low >= 0 and standard[1] / 2 < high <= standard[1]:
+            return standard
+    if low == high:
+        return low, low + 1.0
+    _check_outliers(images, low, high, origin)
+    return low, high
 
 
-def _rescaled(images: np.ndarray, value_range: tuple[float, float], origin: str) -> np.ndarray:
-    low, high = value_range
-    if images.size and (images.min() < low or images.max() > high):
+def _check_outliers(images: np.ndarray, low: float, high: float, origin: str) -> None:
+    """Refuse a range that a few pixels stretch: all others would be squeezed into a small part of it."""
+    flat = images.reshape(-1)
+    some = flat[:: max(1, flat.size // PERCENTILE_VALUES)]
+    near_low, near_high = (float(value) for value in np.percentile(some, CENTRAL))
+    if 0 < near_high - near_low < OUTLIER_SHARE * (high - low):
         raise DataError(
-            f"{origin}: float images must lie in [{low:g}, {high:g}], but came in"
+            f"{origin}: pixel values lie in [{low:g}, {high:g}], but nearly all of them in [{near_low:g},"
+            f" {near_high:g}]: mend the few that are outside, or scale all images to [0, 1]"
+        )
+
+
+def _are_bytes(images: np.ndarray, value_range: tuple[float, float]) -> bool:
+    """Whether integer images are bytes in their full range, beside images that span `value_range`."""
+    if value_range not in STANDARD_RANGES or (images.size and (images.min() < 0 or images.max() > BYTES[1])):
+        return False
+    return value_range != UNIT or bool(images.size and images.max() > 1)
+
+
+def _rescaled(images: np.ndarray, value_range: tuple[float, float], origin: str) -> tuple[np.ndarray, int]:
+    """float32 in [-1, 1], and how many values outside `value_range` were clipped.
+
+    A standard range is not left, and no other by more than its own width: that would be images of another kind.
+    """
+    low, high = value_range
+    slack = 0.0 if value_range in STANDARD_RANGES else high - low
+    if images.size and (images.min() < low - slack or images.max() > high + slack):
+        raise DataError(
+            f"{origin}: pixel values must lie in [{low:g}, {high:g}], as in training, but came in"
             f" [{images.min():g}, {images.max():g}]: rescale them"
         )
-    if (low, high) == (-1.0, 1.0):
-        return images
+    if value_range == SIGNED and images.dtype == np.float32:
+        return images, 0
     scaled = (images.astype(np.float64) - low) * (2.0 / (high - low)) - 1.0
-    return np.clip(scaled, -1.0, 1.0).astype(np.float32)
+    outside = int(((images < low) | (images > high)).sum()) if slack else 0
+    return np.clip(scaled, -1.0, 1.0).astype(np.float32), outside
 
 
-def _as_uint8(images: np.ndarray, origin: str) -> np.ndarray:
-    if images.dtype.kind == "b":
-        return images.astype(np.uint8) * np.uint8(255)
-    if images.dtype != np.uint8 and images.size and (images.min() < 0 or images.max() > 255):
-        raise DataError(
-            f"{origin}: integer images must lie in 0..255, but came in {images.min()}..{images.max()}: rescale them"
-        )
-    return np.ascontiguousarray(images, dtype=np.uint8)
+def _clipping_note(images: np.ndarray, value_range: tuple[float, float], clipped: int) -> str:
+    low, high = value_range
+    return (
+        f"{clipped:,} of {images.size:,} pixel values lie outside the range of training, {low:g} to {high:g}, and are"
+        " clipped to it"
+    )

@@ -34,8 +34,11 @@ def hold_out(
     quota = stratified_quota(np.bincount(y[rows]), fraction)
     if groups is None:
         order = generator.permutation(rows)
-        picks = [order[y[order] == c][: quota[c]] for c in range(len(quota))]
-        return np.sort(np.concatenate(picks)).astype(np.int64)
+        order = order[np.argsort(y[order], kind="stable")]  # class by class, in random order within each
+        of_class = y[order]
+        first = np.cumsum(np.bincount(of_class)) - np.bincount(of_class)
+        place = np.arange(len(order)) - first[of_class]
+        return np.sort(order[place < quota[of_class]]).astype(np.int64)
     names, member = np.unique(groups[rows], return_inverse=True)
     table = np.zeros((len(names), len(quota)), dtype=np.int64)  # rows of each class in each group
     np.add.at(table, (member.reshape(-1), y[rows]), 1)
@@ -56,11 +59,13 @@ def stratified_quota(counts: np.ndarray, fraction: float) -> np.ndarray:
     target = max(1, int(fraction * counts.sum() + 1e-9))
     exact = fraction * counts
     quota = np.minimum(np.floor(exact + 1e-9).astype(np.int64), np.maximum(counts - 1, 0))
+    total = int(quota.sum())
     for c in np.argsort(-(exact - quota), kind="stable"):
-        if quota.sum() >= target:
+        if total >= target:
             break
         if quota[c] < counts[c] - 1:
             quota[c] += 1
+            total += 1
     return quota
 
 

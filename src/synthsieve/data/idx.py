@@ -53,11 +53,13 @@ def load_idx(request: Request) -> Dataset:
 def _read_sets(name: str, train: tuple[Path, Path], test: tuple[Path, Path] | None) -> Dataset:
     features = read_features(read_idx(train[0]), origin=train[0].name)
     labels = read_labels(read_idx(train[1]), origin=train[1].name)
-    own_test = None
+    own_test, notes = None, features.notes
     if test is not None:
-        test_x = read_features(read_idx(test[0]), origin=test[0].name, value_range=features.value_range).x
-        own_test = Examples(test_x, read_labels(read_idx(test[1]), origin=test[1].name, classes=labels.classes).y)
-    return Dataset(name, features.kind, labels.classes, Examples(features.x, labels.y), own_test)
+        found = read_features(read_idx(test[0]), origin=test[0].name, value_range=features.value_range)
+        own_test = Examples(found.x, read_labels(read_idx(test[1]), origin=test[1].name, classes=labels.classes).y)
+        notes += found.notes
+    train_set = Examples(features.x, labels.y)
+    return Dataset(name, features.kind, labels.classes, train_set, own_test, notes=notes, about=features.about)
 
 
 def _labels_beside(images: Path) -> Path:

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from synthsieve.data.features import MOST_CHANNELS
+from synthsieve.data.encoding import read_value_range
+from synthsieve.data.features import BYTES, MOST_CHANNELS, UNIT, Features
 
 AXES = ("hw", "chw", "hwc")
-RANGES = ((-1.0, 1.0), (0.0, 1.0), (0.0, 255.0))
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class ImageForm:
     Attributes:
         axes: of one image: "hw", "chw" or "hwc".
         dtype: the array's, by name.
-        value_range: what floats span; None for integers and booleans.
+        value_range: what the values span; None for booleans, and for integers from 0 to 255.
     """
 
     axes: str
@@ -28,17 +28,26 @@ class ImageForm:
     value_range: tuple[float, float] | None = None
 
     @classmethod
-    def of(cls, raw: np.ndarray, value_range: tuple[float, float] | None) -> ImageForm:
-        """The form of an array (n, h, w), (n, c, h, w) or (n, h, w, c)."""
+    def of(cls, raw: np.ndarray, features: Features) -> ImageForm:
+        """The form of an array (n, h, w), (n, c, h, w) or (n, h, w, c), which was read as `features`."""
         with_channels = "chw" if raw.shape[1] <= MOST_CHANNELS else "hwc"
-        return cls("hw" if raw.ndim == 3 else with_channels, raw.dtype.name, value_range)
+        return cls("hw" if raw.ndim == 3 else with_channels, raw.dtype.name, features.about)
+
+    def range_for(self, raw: np.ndarray) -> tuple[float, float] | None:
+        """By which range new images are read, so that they are scaled as the first ones were; None: look at them."""
+        if self.value_range is not None:
+            return self.value_range
+        if raw.dtype.kind == "f":  # floats beside bytes: nobody knows yet what they span
+            return None
+        return UNIT if self.dtype == "bool" else BYTES
 
     def give_back(self, x: np.ndarray) -> np.ndarray:
         """Images as stored, uint8 or float32 in [-1, 1] (n, c, h, w), in the user's form."""
         share = x / 255.0 if x.dtype == np.uint8 else (x.astype(np.float64) + 1) / 2  # of the way from black to white
         if self.value_range is not None:
             low, high = self.value_range
-            images = (low + share * (high - low)).astype(self.dtype)
+            values = low + share * (high - low)
+            images = (values if np.dtype(self.dtype).kind == "f" else np.rint(values)).astype(self.dtype)
         elif self.dtype == "bool":
             images = share > 0.5
         else:
@@ -54,8 +63,8 @@ class ImageForm:
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> ImageForm:
         """What `to_json` gave; a KeyError, TypeError or ValueError means that it is damaged."""
-        span = None if value["value_range"] is None else tuple(float(end) for end in value["value_range"])
+        span = None if value["value_range"] is None else read_value_range(value["value_range"])
         dtype = np.dtype(str(value["dtype"]))
-        if value["axes"] not in AXES or dtype.kind not in "buif" or span not in (None, *RANGES):
+        if value["axes"] not in AXES or dtype.kind not in "buif":
             raise ValueError(f"no form of images is {value['axes']}, {dtype}, {span}")
         return cls(value["axes"], dtype.name, span)

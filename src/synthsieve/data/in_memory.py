@@ -3,6 +3,7 @@ examples as a source stores them, and back."""
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import numpy as np
 from synthsieve.data.containers import as_array, as_arrow, is_frame, is_series
 from synthsieve.data.dataset import Kind
 from synthsieve.data.encoding import Encoding
-from synthsieve.data.features import read_features
+from synthsieve.data.features import SIGNED, guess_value_range, read_features, scaling_note
 from synthsieve.data.image_form import ImageForm
 from synthsieve.data.rows import rows_alike, rows_from_arrow
 from synthsieve.data.sound_format import SoundFormat
@@ -30,6 +31,7 @@ class Held:
         about: what `Dataset.about` holds for that kind.
         images: how the user's array holds them, where they are images.
         frame: where the user's examples came as a pandas data frame, what Arrow noted of it; they go back as one.
+        notes: sentences worth telling the user.
     """
 
     x: np.ndarray
@@ -37,14 +39,18 @@ class Held:
     about: Any = None
     images: ImageForm | None = None
     frame: str | None = None
+    notes: tuple[str, ...] = ()
 
 
-def read_held(given: Any, *, modality: str = "auto", schema: Any = None, rate: int | None = None) -> Held:
+def read_held(
+    given: Any, *, modality: str = "auto", schema: Any = None, rate: int | None = None, beside: Any = None
+) -> Held:
     """The examples in whatever the user holds; `modality` says what they are where it cannot be seen.
 
     Args:
         schema: the types of a table's columns that are guessed wrongly.
         rate: samples a second, of waveforms.
+        beside: more images, whose values count too where the range of images is looked for.
     """
     kind = kind_of(given, modality)
     if kind == Kind.TABLE:
@@ -56,14 +62,25 @@ def read_held(given: Any, *, modality: str = "auto", schema: Any = None, rate: i
         return Held(_spectrograms(given, form, rate), kind, form)
     if kind in (Kind.IMAGE, Kind.VECTOR):
         array = as_array(given)
-        features = read_features(array, origin="X")
+        features = read_features(array, origin="X", value_range=_common_range(array, beside, kind))
         if features.kind != kind:
             raise DataError(f"X was to be of kind {kind}, but its shape {array.shape} is that of a {features.kind}")
-        images = ImageForm.of(array, features.value_range) if kind == Kind.IMAGE else None
-        return Held(features.x, kind, None, images)
+        if kind == Kind.VECTOR:
+            return Held(features.x, kind)
+        notes = (scaling_note(features.about),) if features.about not in (None, SIGNED) else ()
+        return Held(features.x, kind, features.about, ImageForm.of(array, features), notes=notes)
     if kind == Kind.TEXT:
         return Held(store_texts(_texts(given), origin="X").x, kind)
     return Held(read_alike(given, Held(np.empty(0), kind)), kind)
+
+
+def _common_range(images: np.ndarray, beside: Any, kind: str) -> tuple[float, float] | None:
+    """The range of two arrays of images together; None where there is only one, or they are of different types."""
+    more = None if beside is None or kind != Kind.IMAGE else as_array(beside)
+    if more is None or not more.size or more.dtype.kind != images.dtype.kind or images.dtype.kind not in "iuf":
+        return None
+    together = np.concatenate([images.reshape(-1), more.reshape(-1)])
+    return guess_value_range(together, "X and unlabeled_X") if np.isfinite(together).all() else None
 
 
 def read_alike(given: Any, like: Held, *, rate: int | None = None) -> np.ndarray:
@@ -75,9 +92,13 @@ def read_alike(given: Any, like: Held, *, rate: int | None = None) -> np.ndarray
     if like.kind == Kind.SOUND:
         return _spectrograms(given, like.about, rate)
     if like.kind in (Kind.IMAGE, Kind.VECTOR):
-        return read_features(
-            as_array(given), origin="X", value_range=like.images.value_range if like.images else None
-        ).x
+        array = as_array(given)
+        value_range = like.images.range_for(array) if like.images else None
+        features = read_features(array, origin="X", value_range=value_range)
+        if value_range is not None:
+            for note in features.notes:
+                warnings.warn(note, stacklevel=2)
+        return features.x
     return np.asarray(given)
 
 
@@ -148,7 +169,8 @@ def from_json(value: dict[str, Any], encoding: Encoding) -> Held:
     kind, frame = kind_of(None, value["kind"]), value["frame"]
     if not isinstance(frame, str | None) or (frame is not None and kind != Kind.TABLE):
         raise ValueError("what it says of a data frame is no text, or there is none")
-    about = getattr(encoding, {Kind.TABLE: "schema", Kind.SOUND: "form"}.get(kind, ""), None)  # type: ignore[call-overload]
+    named = {Kind.TABLE: "schema", Kind.SOUND: "form", Kind.IMAGE: "value_range"}
+    about = getattr(encoding, named.get(kind, ""), None)  # type: ignore[call-overload]
     images = None if value["images"] is None else ImageForm.from_json(value["images"])
     if (images is None) != (kind != Kind.IMAGE):
         raise ValueError(f"a form of images came with examples of kind {kind}, or none with images")

@@ -11,6 +11,9 @@ from synthsieve.data.dataset import UNLABELED
 from synthsieve.errors import DataError
 
 LONGEST_LABEL = 200  # characters
+FEWEST_FOR_ID = 20  # rows: in shorter data, labels that all differ are no sign of an identifier
+MANY_CLASSES = 50  # from here on, more classes than half the labels are a mistake, not very few labels
+MANY_NUMBERS = 10  # numbers with a fraction: more different ones are rather measured than classes
 
 
 @dataclass(frozen=True)
@@ -20,10 +23,12 @@ class Labels:
     Attributes:
         y: int64 (n,), indices into `classes`, or -1.
         classes: the distinct labels as text, integers in numerical order, other text in its own.
+        notes: sentences worth telling the user.
     """
 
     y: np.ndarray
     classes: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
 
 def read_labels(raw: np.ndarray, *, origin: str, classes: tuple[str, ...] | None = None) -> Labels:
@@ -45,6 +50,36 @@ def read_labels(raw: np.ndarray, *, origin: str, classes: tuple[str, ...] | None
     of_distinct = np.array([index.get(str(text), UNLABELED) for text in distinct], dtype=np.int64)
     y = of_distinct[inverse.reshape(-1)] if len(distinct) else np.zeros(0, dtype=np.int64)
     return Labels(np.where(known, y, UNLABELED).astype(np.int64), classes)
+
+
+def check_classes(labels: Labels, *, origin: str) -> tuple[str, ...]:
+    """Refuse labels that look like an identifier or like measured numbers; a note where they may be either.
+
+    `origin` names the labels in the sentence: "a.csv: column 'id'".
+    """
+    count, labeled = len(labels.classes), int((labels.y != UNLABELED).sum())
+    said = f"{origin} has {count:,} different values in {labeled:,} labelled rows"
+    if _are_fractions(labels.classes):
+        what = "a measured number: synthsieve predicts classes, so sort the numbers into bins, or name the class column"
+        if count >= MANY_NUMBERS and count > labeled / 2:
+            raise DataError(f"{said}: it looks like {what}")
+        return (f"{said}, each taken as a class: it may be {what}",) if count > MANY_NUMBERS else ()
+    all_differ = count == labeled == len(labels.y) and labeled >= FEWEST_FOR_ID
+    if all_differ or (count > labeled / 2 and count >= MANY_CLASSES):
+        what = "an identifier" if count > 0.9 * labeled else "an identifier or a measured number"
+        raise DataError(f"{said}: it looks like {what}, not a class: name the class column")
+    if count > labeled / 2 and count >= FEWEST_FOR_ID:
+        return (f"{said}, each taken as a class: check that it is not an identifier",)
+    return ()
+
+
+def _are_fractions(classes: tuple[str, ...]) -> bool:
+    """Whether all are numbers, and some of them not whole."""
+    try:
+        numbers = np.array(classes, dtype=str).astype(np.float64)
+    except ValueError:
+        return False
+    return bool(np.isfinite(numbers).all() and (numbers != np.rint(numbers)).any())
 
 
 def check_lengths(texts: Iterable[str], *, origin: str) -> None:

@@ -159,7 +159,8 @@ def _counts(value: dict[str, dict[str, int]]) -> dict[str, dict[str, int]]:
 
 def fingerprint(dataset: Dataset) -> str:
     """SHA-256 of shapes, classes, all labels and groups, and the values of up to 256 evenly spaced rows of each set."""
-    digest = hashlib.sha256("\n".join((dataset.kind, *dataset.classes)).encode())
+    # Class names may come from folders whose names are not UTF-8: Python holds these as halves of characters.
+    digest = hashlib.sha256("\n".join((dataset.kind, *dataset.classes)).encode(errors="surrogatepass"))
     for examples in (dataset.train, dataset.test, dataset.validation):
         if examples is None:
             continue

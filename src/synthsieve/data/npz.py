@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 
 from synthsieve.archive import checked_text, read_arrays, read_header
-from synthsieve.data.dataset import Dataset, Examples, Kind
+from synthsieve.data.dataset import Dataset, Examples
 from synthsieve.data.features import Features, read_features
-from synthsieve.data.labels import read_labels
+from synthsieve.data.labels import check_classes, read_labels
 from synthsieve.data.reasons import brief
 from synthsieve.data.sources import Request
 from synthsieve.errors import DataError
@@ -38,16 +38,23 @@ def load_npz(request: Request) -> Dataset:
     features = read_features(arrays["x"], origin=f"{path.name}, x", value_range=_value_range(arrays, path))
     labels = read_labels(arrays["y"], origin=f"{path.name}, y")
     groups = read_groups(arrays["groups"], len(labels.y), origin=f"{path.name}, groups") if "groups" in arrays else None
-    test = _read_test(arrays, path, features, labels.classes) if "x_test" in arrays else None
+    test, notes = None, list(features.notes)
+    if "x_test" in arrays:
+        test, more = _read_test(arrays, path, features, labels.classes)
+        notes += more
     train = Examples(features.x, labels.y, groups)
-    return Dataset(path.stem, features.kind, labels.classes, train, test, notes=_notes(path, features))
+    told = (*check_classes(labels, origin=f"{path.name}: y"), *(f"{path.name}: {note}" for note in notes))
+    return Dataset(path.stem, features.kind, labels.classes, train, test, notes=told, about=features.about)
 
 
-def _read_test(arrays: dict[str, np.ndarray], path: Path, train: Features, classes: tuple[str, ...]) -> Examples:
+def _read_test(
+    arrays: dict[str, np.ndarray], path: Path, train: Features, classes: tuple[str, ...]
+) -> tuple[Examples, list[str]]:
     features = read_features(arrays["x_test"], origin=f"{path.name}, x_test", value_range=train.value_range)
     if features.kind is not train.kind:
         raise DataError(f"{path}: x_test must look like x, but one holds images and the other vectors")
-    return Examples(features.x, read_labels(arrays["y_test"], origin=f"{path.name}, y_test", classes=classes).y)
+    y = read_labels(arrays["y_test"], origin=f"{path.name}, y_test", classes=classes).y
+    return Examples(features.x, y), [f"x_test: {note}" for note in features.notes]
 
 
 def _value_range(arrays: dict[str, np.ndarray], path: Path) -> tuple[float, float] | None:
@@ -57,13 +64,6 @@ def _value_range(arrays: dict[str, np.ndarray], path: Path) -> tuple[float, floa
     if given.shape != (2,) or given.dtype.kind not in "iuf" or not given[0] < given[1]:
         raise DataError(f"{path}: range must be two numbers, low and high, but came as {given.tolist()}")
     return float(given[0]), float(given[1])
-
-
-def _notes(path: Path, features: Features) -> tuple[str, ...]:
-    if features.kind is not Kind.IMAGE or features.value_range in (None, (-1.0, 1.0)):
-        return ()
-    low, high = features.value_range or (0.0, 0.0)
-    return (f"{path.name}: float images taken to span [{low:g}, {high:g}] and mapped to [-1, 1]",)
 
 
 def read_groups(raw: np.ndarray, rows: int, *, origin: str) -> np.ndarray:

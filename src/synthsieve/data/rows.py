@@ -19,6 +19,8 @@ from synthsieve.data.reasons import brief
 from synthsieve.data.schema import ColumnType, TableSchema, check_names, column_type, repeated_names
 from synthsieve.errors import DataError
 
+MOST_COLUMNS = 50_000
+
 
 @dataclass(frozen=True)
 class Rows:
@@ -58,7 +60,7 @@ def rows_from_frame(
 
     try:
         table = pa.Table.from_pandas(frame, preserve_index=False)
-    except (pa.ArrowException, TypeError, ValueError) as error:
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise DataError(f"every column of a DataFrame needs cells of one type ({brief(error)})") from None
     return rows_from_arrow(table, schema)
 
@@ -118,8 +120,18 @@ def arrow_from_rows(x: np.ndarray, schema: TableSchema) -> Any:
     return pa.table({column.name: cells_out(x[:, i], column) for i, column in enumerate(schema.columns)})
 
 
+def check_width(columns: int, *, origin: str) -> None:
+    """Refuse more columns than a table is meant for: each is measured and coded by itself."""
+    if columns > MOST_COLUMNS:
+        raise DataError(
+            f"{origin}: a table may have {MOST_COLUMNS:,} columns at most, but has {columns:,}: store numbers as"
+            " vectors instead, in an .npz"
+        )
+
+
 def _distinct_names(table: Any, origin: str) -> list[str]:
     names = list(table.column_names)
+    check_width(len(names), origin=origin)
     repeated = repeated_names(names)
     if repeated:
         raise DataError(f"{origin}: every column needs a name of its own, but {listed(repeated)} came more than once")

@@ -1,8 +1,8 @@
 """A folder of .wav files: a folder for each class and one named `unlabeled`; or any files with a `metadata.csv`.
 
 `metadata.csv` has the columns `file` or `file_name` (its place under the folder) and `label` (empty = unlabelled), and
-perhaps `group` or `speaker`: sounds of one stay on one side of a split. Where the folder holds `train` and `test`, each
-laid out like that, `test` is the test set.
+perhaps `group` or `speaker`: sounds of one stay on one side of a split. Where the folder holds `train`, `val` and
+`test`, each laid out like that, they are the three sets.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from synthsieve.data.dataset import UNLABELED, Dataset, Examples, Kind
+from synthsieve.data.folder import is_unlabeled, part_folders
 from synthsieve.data.labels import Labels, check_lengths, listed, read_labels
 from synthsieve.data.reasons import brief
 from synthsieve.data.sound_format import SoundFormat
@@ -23,7 +24,6 @@ from synthsieve.data.spectrograms import format_of_files, from_files
 from synthsieve.errors import DataError
 
 METADATA = "metadata.csv"
-UNLABELED_FOLDERS = ("unlabeled", "unlabelled")
 FILE_COLUMNS = ("file", "file_name")  # ours, and that of Hugging Face's audiofolder
 GROUP_COLUMNS = ("group", "speaker")
 SUFFIX = ".wav"
@@ -49,18 +49,28 @@ class Listing:
 def load_sound_folder(request: Request) -> Dataset:
     """Spectrograms float32 (n, 1, mels, frames), in order of folder and file name, or in that of the metadata."""
     root = request.path
-    train_root = root / "train" if _holds_sounds(root / "train") and not (root / METADATA).is_file() else root
+    folders = {} if (root / METADATA).is_file() else part_folders(root, _holds_sounds)
+    train_root = folders.get("train", root)
     listing = _list_sounds(train_root)
     labels = _labels(listing, train_root)
     form = format_of_files(listing.files)
     train = Examples(from_files(listing.files, form, request.progress), labels.y, _group_indices(listing))
-    test = None
-    if train_root != root and _holds_sounds(root / "test"):
-        others = _list_sounds(root / "test")
-        test_y = _labels(others, root / "test", labels.classes).y
-        test = Examples(from_files(others.files, form, request.progress), test_y)
-    notes = _notes(listing, form)
-    return Dataset(root.resolve().name, Kind.SOUND, labels.classes, train, test, notes=notes, about=form)
+    held_out: dict[str, Examples] = {}
+    for part in ("validation", "test"):
+        if part in folders:
+            others = _list_sounds(folders[part])
+            y = _labels(others, folders[part], labels.classes).y
+            held_out[part] = Examples(from_files(others.files, form, request.progress), y)
+    return Dataset(
+        root.resolve().name,
+        Kind.SOUND,
+        labels.classes,
+        train,
+        held_out.get("test"),
+        notes=_notes(listing, form),
+        about=form,
+        validation=held_out.get("validation"),
+    )
 
 
 def _holds_sounds(folder: Path) -> bool:
@@ -79,7 +89,7 @@ def _from_folders(root: Path) -> Listing:
     for folder in sorted(child for child in root.iterdir() if child.is_dir() and not child.name.startswith(".")):
         inside = sorted(f for f in folder.iterdir() if f.is_file() and not f.name.startswith("."))
         sounds = [f for f in inside if f.suffix.lower() == SUFFIX]
-        if not sounds and folder.name not in UNLABELED_FOLDERS:
+        if not sounds and not is_unlabeled(folder.name):
             raise DataError(f"{folder} must hold sounds of one class, but holds none: fill or remove it")
         files += sounds
         names += [folder.name] * len(sounds)
@@ -89,7 +99,7 @@ def _from_folders(root: Path) -> Listing:
             f"{root} must hold a folder of .wav files for each class, or a {METADATA} that names the files, but holds"
             " neither: sort the files into folders, or write the table"
         )
-    labels = np.array(["" if name in UNLABELED_FOLDERS else name for name in names], dtype=str)
+    labels = np.array(["" if is_unlabeled(name) else name for name in names], dtype=str)
     return Listing(files, labels, None, passed_over)
 
 

@@ -31,6 +31,7 @@ class Request:
         text: the text column, for tables whose examples are sentences.
         schema: a TOML file that names the types of columns, for tables.
         features: a .npy of embeddings that stand for the rows of a table.
+        image_size: what images of a folder are resized to, such as "64" or "64x48"; None chooses by the images.
         data_dir: where to look first and download to, for sources with files of their own.
         progress: told how far a download or a long read has come.
     """
@@ -41,6 +42,7 @@ class Request:
     text: str | None = None
     schema: Path | None = None
     features: Path | None = None
+    image_size: str | None = None
     progress: Progress = field(default_factory=Silent)
 
     @property
@@ -96,6 +98,7 @@ def load(
     text: str | None = None,
     schema: Path | None = None,
     features: Path | None = None,
+    image_size: str | None = None,
     data_dir: Path | None = None,
     progress: Progress | None = None,
 ) -> Dataset:
@@ -103,7 +106,7 @@ def load(
 
     Whatever the source, the result has passed `check_dataset`.
     """
-    request = Request(source, label, data_dir, text, schema, features, progress or Silent())
+    request = Request(source, label, data_dir, text, schema, features, image_size, progress or Silent())
     dataset = _find_loader(request)(request)
     check_dataset(dataset)
     return dataset
@@ -121,8 +124,11 @@ def _find_loader(request: Request) -> Loader:
         return _resolve(_FOLDER)
     if not request.source or not path.exists():
         close = get_close_matches(request.source, source_names(), n=1)
-        hint = f"did you mean {close[0]!r}" if close else f"known names are {', '.join(source_names())}"
-        raise DataError(f"{request.source!r} is neither a source nor a file that exists: {hint}?")
+        hint = f"Did you mean {close[0]!r}? " if close else ""
+        raise DataError(
+            f"File not found: {request.source or 'the name is empty'}. {hint}Built-in data sets:"
+            f" {', '.join(source_names())}."
+        )
     if path.stat().st_size == 0:
         raise DataError(f"{path} is empty: copy or download it again")
     return _resolve(_FORMATS.get(path.suffix.lower(), _IDX))

@@ -232,8 +232,10 @@ def _choose_labeled(
 ) -> np.ndarray:
     """Labelled rows (sorted): a seeded order of each class, or of all, of which the first are taken."""
     y, num_classes = dataset.train.y, dataset.num_classes
-    orders = [generator.permutation(np.flatnonzero(free & (y == c))) for c in range(num_classes)]
-    have = np.array([len(order) for order in orders])
+    rows = np.flatnonzero(free & (y != UNLABELED))
+    have = np.bincount(y[rows], minlength=num_classes)
+    of_class = np.split(rows[np.argsort(y[rows], kind="stable")], np.cumsum(have)[:-1])
+    orders = [generator.permutation(each) for each in of_class]
     if (have == 0).any():
         missing = [dataset.classes[c] for c in np.flatnonzero(have == 0)]
         raise DataError(

@@ -14,7 +14,7 @@ import numpy as np
 
 from synthsieve.data.dataset import Dataset, Examples, Kind
 from synthsieve.data.download import SVHN, obtain
-from synthsieve.data.features import read_features
+from synthsieve.data.features import Features, read_features
 from synthsieve.data.labels import listed, read_labels
 from synthsieve.data.mat import read_mat5
 from synthsieve.data.npz import read_groups, read_npy
@@ -37,17 +37,21 @@ def load_mat(request: Request) -> Dataset:
 
 
 def _read_pair(name: str, train: Path, test: Path | None) -> Dataset:
-    images, digits, groups = read_mat(train)
+    features, digits, groups = read_mat(train)
     labels = read_labels(digits, origin=train.name)
-    own_test = None
+    own_test, notes = None, features.notes
     if test is not None:
-        test_images, test_digits, test_groups = read_mat(test)
+        found, test_digits, test_groups = read_mat(test, features.value_range)
         test_labels = read_labels(test_digits, origin=test.name, classes=labels.classes)
-        own_test = Examples(test_images, test_labels.y, test_groups)
-    return Dataset(name, Kind.IMAGE, labels.classes, Examples(images, labels.y, groups), own_test)
+        own_test = Examples(found.x, test_labels.y, test_groups)
+        notes += found.notes
+    train_set = Examples(features.x, labels.y, groups)
+    return Dataset(name, Kind.IMAGE, labels.classes, train_set, own_test, notes=notes, about=features.about)
 
 
-def read_mat(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+def read_mat(
+    path: Path, value_range: tuple[float, float] | None = None
+) -> tuple[Features, np.ndarray, np.ndarray | None]:
     """Images (n, channels, height, width), digits (n,) and photo ids (n,) or None."""
     try:
         found = read_mat5(path, ("X", "y"))
@@ -65,8 +69,9 @@ def read_mat(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
         raise DataError(f"{path}: labels must be digits 1 to 10, with 10 for zero, but others came")
     if x.shape[3] != len(y):
         raise DataError(f"{path}: every image needs one label, but {x.shape[3]} images came with {len(y)} labels")
-    images = read_features(np.ascontiguousarray(x.transpose(3, 2, 0, 1)), origin=path.name).x
-    return images, y.astype(np.int64) % 10, _photo_ids(path, len(y))
+    images = np.ascontiguousarray(x.transpose(3, 2, 0, 1))
+    features = read_features(images, origin=path.name, value_range=value_range)
+    return features, y.astype(np.int64) % 10, _photo_ids(path, len(y))
 
 
 def _photo_ids(path: Path, rows: int) -> np.ndarray | None:

@@ -2,33 +2,39 @@
 
 In a CSV a cell that is empty, or `?`, `NA`, `N/A`, `nan` or `null`, is missing; in the label column only an empty one
 is, and means unlabelled. A label of -1 is refused: it could mean a class or, as elsewhere, unlabelled. A column that
-the schema calls a category keeps its cells as they are written, such as 01234.
+the schema calls a category keeps its cells as they are written, such as 01234. Names of columns are trimmed.
 """
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Collection
+from csv import Error as CsvError
+from csv import reader
+from dataclasses import replace
 from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from synthsieve.data.arrow_types import is_text
 from synthsieve.data.dataset import Dataset, Examples, Kind
-from synthsieve.data.labels import Labels, check_lengths, listed, read_labels
+from synthsieve.data.labels import Labels, check_classes, check_lengths, listed, read_labels
 from synthsieve.data.reasons import brief
-from synthsieve.data.rows import read_rows, rows_alike, rows_from_arrow
+from synthsieve.data.rows import check_width, read_rows, rows_alike, rows_from_arrow
 from synthsieve.data.schema import ColumnType, read_types, repeated_names
 from synthsieve.data.sources import Request
+from synthsieve.data.written_values import find_values
 from synthsieve.errors import DataError
 from synthsieve.parquet_claims import claimed_bytes, most_bytes, text_bytes
 
 __all__ = ["labels_of", "load_csv", "load_parquet", "rows_alike", "rows_from_arrow", "tidied"]
 
 WHOLE_AS_FLOAT = re.compile(r"-?\d+\.0+")
+LONGEST_ROW = 16 << 20  # bytes
 MISSING = ("", "?", "NA", "N/A", "n/a", "nan", "NaN", "null", "NULL")
 
 
@@ -39,20 +45,45 @@ def load_csv(request: Request) -> Dataset:
 
     path = request.path
     columns = (_need_label(request), request.text, *_as_written(request))
-    as_they_are = {name: pa.string() for name in columns if name is not None}
-    # Only numbers are missing by pyarrow's word: it knows no label column, in which "NA" may be a class.
-    convert = csv.ConvertOptions(column_types=as_they_are, strings_can_be_null=False, null_values=list(MISSING))
-    parse = csv.ParseOptions(delimiter="\t" if path.suffix.lower() == ".tsv" else ",", newlines_in_values=True)
+    delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
+    parse = csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
     try:
-        table = csv.read_csv(path, parse_options=parse, convert_options=convert)
+        with path.open("rb") as stream:  # opened here: pyarrow takes no path that is not UTF-8
+            header = _header(stream, delimiter)
+            check_width(len(header), origin=str(path))
+            as_they_are = {name: pa.string() for name in header or columns if name and name.strip() in columns}
+            # Only numbers are missing by pyarrow's word: it knows no label column, in which "NA" may be a class.
+            convert = csv.ConvertOptions(column_types=as_they_are, strings_can_be_null=False, null_values=list(MISSING))
+            read = csv.ReadOptions(block_size=LONGEST_ROW)
+            table = csv.read_csv(stream, read_options=read, parse_options=parse, convert_options=convert)
         table.validate(full=True)
-        _ = list(table.column_names)
+        table = table.rename_columns([name.strip() for name in table.column_names])
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{path} cannot be read as CSV in UTF-8 ({brief(error)}): mend or write it again") from None
+        raise _refused(path, error) from None
     for field in table.schema:
         if pa.types.is_binary(field.type):
             raise DataError(f"{path} must be text in UTF-8, but column {field.name!r} is not: save it as UTF-8")
     return _from_table(table, request, tidy=True)
+
+
+def _header(stream: BinaryIO, delimiter: str) -> list[str]:
+    """The names of the columns as they are written; none where the first row cannot be read: pyarrow says why."""
+    text = io.TextIOWrapper(io.BytesIO(stream.read(LONGEST_ROW)), encoding="utf-8-sig", newline="")
+    stream.seek(0)
+    try:
+        return next(reader(text, delimiter=delimiter), [])
+    except (CsvError, UnicodeDecodeError):
+        return []
+
+
+def _refused(path: Path, error: Exception) -> DataError:
+    said = brief(error)
+    if "straddling" in said or ("Empty CSV" in said and path.stat().st_size > LONGEST_ROW):
+        return DataError(
+            f"{path}: a row may have {LONGEST_ROW >> 20} MB at most, but one is longer: shorten its longest cell, or"
+            " close a quotation mark that was left open"
+        )
+    return DataError(f"{path} cannot be read as CSV in UTF-8 ({said}): mend or write it again")
 
 
 def load_parquet(request: Request) -> Dataset:
@@ -77,7 +108,8 @@ def load_parquet(request: Request) -> Dataset:
 
 def labels_of(table: Any, label: str, *, origin: str) -> Labels:
     """The labels in column `label` of a pyarrow table: any type, an empty cell for unlabelled."""
-    return read_labels(_label_texts(table.column(label), label, origin), origin=f"{origin}, column {label!r}")
+    labels = read_labels(_label_texts(table.column(label), label, origin), origin=f"{origin}, column {label!r}")
+    return replace(labels, notes=check_classes(labels, origin=f"{origin}: column {label!r}"))
 
 
 def python_values(column: Any, *, origin: str) -> list[Any]:
@@ -91,18 +123,18 @@ def python_values(column: Any, *, origin: str) -> list[Any]:
     return values
 
 
-def tidied(table: Any, *, as_written: Collection[str] = ()) -> Any:
-    """A table read from text: cells trimmed, words for missing ones emptied, numbers found that they had hidden.
+def tidied(table: Any, *, as_written: Collection[str] = ()) -> tuple[Any, tuple[str, ...]]:
+    """A table read from text: cells trimmed, words for missing ones emptied, numbers and dates found; and notes on it.
 
     No numbers are looked for in the columns `as_written`.
     """
-    columns = {name: table.column(name) for name in table.column_names}
-    return type(table).from_pydict(
-        {
-            name: _tidy(cells, to_numbers=name not in as_written) if is_text(cells.type) else cells
-            for name, cells in columns.items()
-        }
-    )
+    columns, notes = {}, []
+    for name, cells in zip(table.column_names, table.columns, strict=True):
+        if is_text(cells.type):
+            cells, note = _tidy(cells, to_values=name not in as_written)
+            notes += [f"column {name!r} {note}"] if note else []
+        columns[name] = cells
+    return type(table).from_pydict(columns), tuple(notes)
 
 
 def _need_label(request: Request) -> str:
@@ -143,7 +175,7 @@ def _from_table(table: Any, request: Request, *, tidy: bool) -> Dataset:
     types = read_types(request.schema) if request.schema is not None else {}
     if label in types:
         raise DataError(f"{request.schema} gives a type to {label!r}, which is the label: take that line away")
-    cells = tidied(cells, as_written=_as_written(request)) if tidy else cells
+    cells, notes = tidied(cells, as_written=_as_written(request)) if tidy else (cells, ())
     rows = read_rows(cells, types=types, origin=str(path))
     return Dataset(
         path.stem,
@@ -151,7 +183,7 @@ def _from_table(table: Any, request: Request, *, tidy: bool) -> Dataset:
         labels.classes,
         Examples(rows.x, labels.y),
         feature_names=rows.schema.names,
-        notes=rows.notes,
+        notes=labels.notes + notes + rows.notes,
         about=rows.schema,
     )
 
@@ -177,21 +209,27 @@ def _check_columns(table: Any, request: Request, label: str) -> None:
         raise DataError(f"{path} has a header but no rows")
 
 
-def _tidy(cells: Any, *, to_numbers: bool) -> Any:
-    """Trimmed text, null where it stands for a missing cell; numbers where nothing else is left, if they are wanted."""
+def _tidy(cells: Any, *, to_values: bool) -> tuple[Any, str]:
+    """Trimmed text, null where it stands for a missing cell; numbers or dates where all of it is, if they are wanted.
+
+    Also a sentence on how they were read, where it is worth telling.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 
     trimmed = pc.utf8_trim_whitespace(cells)
     missing = pc.is_in(trimmed, pa.array(MISSING, cells.type))
     trimmed = pc.if_else(missing, pa.scalar(None, cells.type), trimmed)
-    if to_numbers and trimmed.null_count > cells.null_count:
+    if not to_values:
+        return trimmed, ""
+    if trimmed.null_count > cells.null_count:
         for number in (pa.int64(), pa.float64()):
             try:
-                return trimmed.cast(number)
+                return trimmed.cast(number), ""
             except pa.ArrowException:
                 continue
-    return trimmed
+    found = find_values(trimmed)
+    return (trimmed, "") if found is None else (found.cells, found.note)
 
 
 def _label_texts(column: Any, name: str, origin: str) -> np.ndarray:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from synthsieve.data.containers import without_mask
 from synthsieve.data.dataset import UNLABELED
 from synthsieve.errors import DataError
 
@@ -42,8 +43,11 @@ def read_targets(given: Any, classes: np.ndarray | None = None) -> Targets:
 def as_labels(given: Any) -> np.ndarray:
     """Labels in any container as an array, whose shape is not looked at.
 
-    A list stays as it is, for numpy would turn the -1 or the NaN beside its texts into text.
+    A list stays as it is, for numpy would turn the -1 or the NaN beside its texts into text. A masked label is not
+    known.
     """
+    if isinstance(given, np.ma.MaskedArray):
+        return without_mask(given)
     if hasattr(given, "detach"):  # a torch tensor
         return np.asarray(given.detach().cpu().numpy())
     plain = np.asarray(given)

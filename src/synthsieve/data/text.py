@@ -41,7 +41,8 @@ def load_text(table: Any, request: Request) -> Dataset:
     origin = f"{path.name}, column {text!r}"
     texts = store_texts(python_values(table.column(text), origin=origin), origin=origin)
     labels = labels_of(table, label, origin=path.name)
-    return Dataset(path.stem, Kind.TEXT, labels.classes, Examples(texts.x, labels.y), notes=texts.notes)
+    notes = labels.notes + texts.notes
+    return Dataset(path.stem, Kind.TEXT, labels.classes, Examples(texts.x, labels.y), notes=notes)
 
 
 def store_texts(texts: Iterable[Any], *, origin: str = "texts", some_words: bool = True) -> Texts:

@@ -21,6 +21,7 @@ PCM, FLOAT, EXTENSIBLE = 1, 3, 0xFFFE
 MOST_BYTES = 1 << 28  # of one sound: an hour of what a phone records
 MOST_SECONDS = 3600  # a low rate in a header would else turn a small file into gigabytes at another rate
 MOST_CHANNELS = 64
+STREAMED = 0x7FFFF000  # a length of about 2^31 or 2^32: written before it was known, as ffmpeg and sox do into a pipe
 WIDTHS = {PCM: (8, 16, 24, 32), FLOAT: (32, 64)}
 
 
@@ -81,6 +82,8 @@ def _header(file: BinaryIO, path: Path) -> WavHeader:
     while len(chunk := file.read(8)) == 8:
         name, length = struct.unpack("<4sI", chunk)
         start = file.tell()
+        if name == b"data" and length >= STREAMED:
+            length = size - start
         if start + length > size:
             raise DataError(
                 f"{path}: its {_shown(name)} part claims {length:,} bytes, but only {size - start:,} are left:"

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 
+from synthsieve.parquet_claims import arrow_source
 from synthsieve.shards import Shards, whole_parquet
 
 # A block's numbers, as float64, stay below this; and it has no more rows than that.
@@ -50,7 +51,7 @@ def cut(shards: Shards, rows: int) -> tuple[Block, ...]:
 def _group_ends(file: Path) -> list[int]:
     import pyarrow.parquet as pq
 
-    with whole_parquet(file), pq.ParquetFile(file) as parquet:
+    with whole_parquet(file), pq.ParquetFile(arrow_source(file)) as parquet:
         groups = range(parquet.metadata.num_row_groups)
         return list(accumulate(parquet.metadata.row_group(group).num_rows for group in groups))
 

@@ -46,6 +46,7 @@ class Origin:
     text: str | None = None
     schema: str | None = None
     features: str | None = None
+    image_size: str | None = None
 
     @classmethod
     def of(
@@ -56,6 +57,7 @@ class Origin:
         text: str | None = None,
         schema: Path | None = None,
         features: Path | None = None,
+        image_size: str | None = None,
         data_dir: Path | None = None,
     ) -> Origin:
         """What the user said, with relative paths made absolute."""
@@ -64,9 +66,8 @@ class Origin:
         schema_path, features_path, data_path = (
             None if given is None else str(given.expanduser().resolve()) for given in (schema, features, data_dir)
         )
-        return cls(
-            str(path.resolve()) if found and source else source, label, data_path, text, schema_path, features_path
-        )
+        place = str(path.resolve()) if found and source else source
+        return cls(place, label, data_path, text, schema_path, features_path, image_size)
 
     def load(self, progress: Progress | None = None) -> Dataset:
         """The data set."""
@@ -79,6 +80,7 @@ class Origin:
             text=self.text,
             schema=schema,
             features=features,
+            image_size=self.image_size,
             data_dir=data_dir,
             progress=progress,
         )
