@@ -105,7 +105,7 @@ def run(
     text: str | None = None,
     schema: Path | None = None,
     features: Path | None = None,
-    image_size: int | None = None,
+    image_size: str | None = None,
     data_dir: Path | None = None,
     labels: int | None = None,
     metric: Metric | str | None = None,
