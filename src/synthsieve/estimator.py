@@ -40,6 +40,7 @@ from synthsieve.errors import ConfigError, DataError, InputError, SelectionError
 from synthsieve.evaluation import rowwise
 from synthsieve.learning import loop
 from synthsieve.learning.history import read as read_history
+from synthsieve.learning.pace import SHARE, seconds_per_step
 from synthsieve.learning.run_folder import Origin, RunFolder
 from synthsieve.progress import for_stream
 from synthsieve.sampling.langevin import LangevinSettings
@@ -48,8 +49,6 @@ if TYPE_CHECKING:
     from synthsieve.estimator_proof import Augmentation
 
 IN_MEMORY = Origin("the data in memory")
-PACE_STEPS = 5  # steps whose pace decides how many fit into max_time
-SPARE = 0.9  # the share of max_time that steps are planned for; the rest is for reading, evaluating and writing
 
 
 class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, BaseEstimator):
@@ -66,7 +65,8 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
         settings: single settings on top, such as {"learning.smoothness_weight": 0.5}.
         latent_dim: numbers in a latent; None chooses by the data.
         max_iter: training steps; None takes the preset's.
-        max_time: seconds that `fit` may take; the number of steps, at most `max_iter`, is chosen to use them.
+        max_time: seconds that `fit` may take, and `augment` again; the number of steps, at most `max_iter`, is chosen
+            to use them.
         validation_fraction: of the labels, kept aside to choose the best weights; "auto" keeps a tenth of 200 labels or
             more, and none of fewer: then the last weights are kept.
         random_state: an int for the same result each time, a numpy RandomState, or None for fresh chance.
@@ -389,7 +389,7 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
         with self.threads():
             first = settings.first_phase()
             if self.max_time is not None:
-                first = _paced(dataset, first, started, self.max_time, workspace.path / "pace")
+                first = _paced(dataset, first, started, self.max_time)
             run = RunFolder.create(out, IN_MEMORY, first, dataset)
             progress = for_stream("fit", quiet=not self.verbose, always=True)
             stop = None if self.max_time is None else _clock(started, self.max_time)
@@ -474,22 +474,12 @@ def _with_unlabeled(parts: dict[str, Any], more: np.ndarray) -> dict[str, Any]:
     }
 
 
-def _paced(dataset: Dataset, settings: Settings, started: float, max_time: float, scratch: Path) -> Settings:
+def _paced(dataset: Dataset, settings: Settings, started: float, max_time: float) -> Settings:
     """The settings with as many steps as fit into what is left of `max_time`, by the pace of the first few."""
-    from synthsieve.learning.batch_source import BatchSource
-    from synthsieve.learning.step import take_step
-
-    run = RunFolder.create(scratch, IN_MEMORY, settings, dataset)
-    learner, source = run.new_learner(), BatchSource(run, dataset)
-    done, begun = -1, time.monotonic()
-    while done < PACE_STEPS and time.monotonic() < started + max_time:
-        take_step(learner, next(source))
-        done += 1
-        if not done:  # the first does not count: memory is taken, kernels are chosen
-            begun = time.monotonic()
-    now = time.monotonic()
-    fitting = SPARE * (started + max_time - now) * done / (now - begun) if done > 0 else 1
-    return settings.over(max(1, min(settings.learning.steps, int(fitting))))
+    pace = seconds_per_step(dataset, settings, until=started + max_time)
+    left = started + max_time - time.monotonic()
+    fitting = int(SHARE * max(left, 0.0) / max(pace, 1e-9))
+    return settings.over(max(1, min(settings.learning.steps, fitting)))
 
 
 def _clock(started: float, max_time: float) -> Callable[[], str | None]:

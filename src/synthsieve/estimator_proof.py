@@ -20,6 +20,7 @@ from synthsieve.evaluation import rowwise
 from synthsieve.evaluation.proof import Proof, Verdict, prove
 from synthsieve.experiments.arms import BASELINE, Arm, Cell, settings_of
 from synthsieve.learning import additions, loop
+from synthsieve.learning.pace import SHARE, seconds_per_step
 from synthsieve.learning.run_folder import RunFolder
 from synthsieve.model.classifier import GenerativeClassifier
 from synthsieve.pool import SyntheticPool
@@ -81,13 +82,17 @@ def augment(
             base = loop.as_ended(base, dataset, Path(folder) / "first-phase")
         settings = estimator.settings_.model_copy(update={"learning": base.settings.learning})
         settings = _second_phase(settings, asked)
+        share = 1.0
+        if estimator.max_time is not None:
+            share = _share_in_time(settings, dataset, estimator.max_time, cv=None if judges is not None else cv)
+            settings = _with_share(settings, share)
         cells = [Cell(arm, 0 if arm is Arm.REAL_ONLY else settings.augmentation.pool_size) for arm in ARMS]
         arms = _learn_on(base, dataset, cells, settings, Path(folder), estimator.verbose)
         if judges is not None:
             answers = [_right(model, base, *judges) for _, model in arms]
             right = {cell.name: [each] for cell, each in zip(cells, answers, strict=True)}
         else:
-            right = _cross_fitted(estimator, base, cells, settings, cv, Path(folder) / "folds")
+            right = _cross_fitted(estimator, base, cells, settings, cv, Path(folder) / "folds", share)
         proof = prove(right, baseline=BASELINE.name, shared_items=False, generator=numpy_stream(0, "proof"))
         pooled = ARMS.index(Arm.CRAIG)
         helped = proof.comparison(cells[pooled].name).verdict is Verdict.HELPS
@@ -111,6 +116,19 @@ def _second_phase(settings: Settings, asked: Mapping[str, Any]) -> Settings:
     return settings if settings.augmentation.steps else settings.with_second_phase()
 
 
+def _share_in_time(settings: Settings, dataset: Dataset, max_time: float, *, cv: int | None) -> float:
+    """The share of the planned steps that fits into `max_time`; with cross-fitting each part learns all anew."""
+    second = len(ARMS) * settings.augmentation.steps
+    planned = second if cv is None else second + cv * (settings.learning.steps + second)
+    return min(1.0, SHARE * max_time / (seconds_per_step(dataset, settings) * planned))
+
+
+def _with_share(settings: Settings, share: float) -> Settings:
+    """The same with a share of the second phase's steps."""
+    steps = max(1, round(share * settings.augmentation.steps))
+    return settings.model_copy(update={"augmentation": settings.augmentation.model_copy(update={"steps": steps})})
+
+
 def _learn_on(
     base: RunFolder, dataset: Dataset, cells: Sequence[Cell], settings: Settings, folder: Path, verbose: bool
 ) -> list[tuple[RunFolder, GenerativeClassifier]]:
@@ -125,17 +143,26 @@ def _learn_on(
 
 
 def _cross_fitted(
-    estimator: LatentEBMClassifier, whole: RunFolder, cells: Sequence[Cell], settings: Settings, cv: int, folder: Path
+    estimator: LatentEBMClassifier,
+    whole: RunFolder,
+    cells: Sequence[Cell],
+    settings: Settings,
+    cv: int,
+    folder: Path,
+    share: float,
 ) -> dict[str, list[np.ndarray]]:
-    """Which hidden labels each arm gets right, fold by fold; each fold is learned as `whole` was."""
-    dataset = estimator._dataset
+    """Which hidden labels each arm gets right, fold by fold; each is learned as `whole` was, in a share of its steps."""
+    dataset, first = estimator._dataset, whole.settings
+    if share < 1:
+        first = first.over(max(1, round(share * first.learning.steps)))
+        settings = settings.model_copy(update={"learning": first.learning})
     right: dict[str, list[np.ndarray]] = {cell.name: [] for cell in cells}
     for number, hidden in enumerate(_parts(dataset.train.y, cv, settings.seed)):
         y = dataset.train.y.copy()
         y[hidden] = UNLABELED
         seen = replace(dataset, train=replace(dataset.train, y=y))
         part = folder / f"{number}"
-        base = RunFolder.create(part / "first-phase", whole.origin, whole.settings, seen)
+        base = RunFolder.create(part / "first-phase", whole.origin, first, seen)
         loop.fit(
             base, seen, progress=for_stream(f"part {number + 1} of {cv}", quiet=not estimator.verbose, always=True)
         )

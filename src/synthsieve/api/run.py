@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from synthsieve.data.dataset import Dataset
 from synthsieve.data.labels import listed
 from synthsieve.data.splits import Split
 from synthsieve.defaults import settings_for
+from synthsieve.errors import ConfigError
 from synthsieve.evaluation.metrics import METRIC_NAMES
 from synthsieve.evaluation.proof import Choice, Proof, visible_difference
 from synthsieve.experiments.arms import BASELINE, cells_for
@@ -21,6 +22,8 @@ from synthsieve.experiments.jobs import default_workers
 from synthsieve.experiments.outcome import Outcome, carry_out, keep_model, keep_synthetic
 from synthsieve.experiments.rendering import NOTHING_TO_CHOOSE_ON, others_in
 from synthsieve.experiments.table import Experiment, cross_fitting_of
+from synthsieve.files import json_of, write_json
+from synthsieve.learning.pace import seconds_per_step, shortened
 from synthsieve.learning.run_folder import Origin
 from synthsieve.lock import locked
 from synthsieve.progress import Progress, Silent
@@ -28,6 +31,7 @@ from synthsieve.report.page import write_report
 from synthsieve.report.verdict import Answer, answer_of
 from synthsieve.review.run import open_run
 
+PLANNED = 0.6  # the share of max_time for training steps; the rest is for other methods, drawing and the report
 SHOWN_CLASSES = 8  # whose counts are listed before a run
 
 
@@ -114,6 +118,7 @@ def run(
     overrides: Iterable[str] = (),
     seed: int | None = None,
     seeds: int | None = None,
+    max_time: float | None = None,
     workers: int | None = None,
     progress: Callable[[str], Progress] | None = None,
     tell: Callable[[str], None] = print,
@@ -139,6 +144,7 @@ def run(
         overrides: single settings, such as "learning.steps=2000".
         seed: decides every random choice.
         seeds: how often everything is repeated with another seed; with few labels, how often cross-fitting is repeated.
+        max_time: seconds that the run should take, about; steps are left out to keep to it.
         workers: parallel processes; None takes one a core.
         progress: gives the progress bar of a stage by its name; None shows none.
         tell: is called with sentences worth reading before and during the run.
@@ -158,13 +164,15 @@ def run(
         )
         dataset = origin.load(bars("data"))
         settings = settings_for(source, dataset, config=config, overrides=overrides, asked=asked)
+        workers = workers or default_workers()
         experiment = _plan(out, origin, settings, dataset, seeds)
         split = experiment.check(dataset)
+        if max_time is not None:
+            experiment, note = _within(experiment, dataset, max_time, workers)
+            tell(note)
         for sentence in _beforehand(experiment, dataset, split):
             tell(sentence)
-        outcome = carry_out(
-            experiment, dataset, workers=workers or default_workers(), progress=bars("run"), looking=bars("look")
-        )
+        outcome = carry_out(experiment, dataset, workers=workers, progress=bars("run"), looking=bars("look"))
         return _finish(experiment, outcome, bars)
 
 
@@ -194,6 +202,35 @@ def _plan(out: Path, origin: Origin, settings: Settings, dataset: Dataset, seeds
         cells_for(settings.proof),
         cross_fitting,
     )
+
+
+def _within(experiment: Experiment, dataset: Dataset, max_time: float, workers: int) -> tuple[Experiment, str]:
+    """The same with as few steps as `max_time` asks for, and a sentence that says so.
+
+    The plan is kept in OUT/plan.json, so that the same command continues with the same number of steps.
+    """
+    if not max_time > 0:
+        raise ConfigError(f"max_time must be above 0 seconds, but {max_time:g} came")
+    path, asked = experiment.out / "plan.json", experiment.settings
+    share = _stored_share(path, max_time)
+    if share is None:
+        jobs = experiment.jobs(dataset)
+        needed = seconds_per_step(dataset, asked) * sum(job.steps for job in jobs) / min(workers, len(jobs))
+        share = min(1.0, PLANNED * max_time / needed)
+        write_json(path, {"max_time": max_time, "share": share})
+    settings = shortened(asked, share) if share < 1 else asked
+    note = f"{settings.learning.steps:,} of {asked.learning.steps:,} steps a model, to take about {max_time:,.0f} s"
+    return replace(experiment, settings=settings), note
+
+
+def _stored_share(path: Path, max_time: float) -> float | None:
+    """The share of steps that an interrupted run of the same command was planned with; None without any."""
+    try:
+        stored = json_of(path.read_text(encoding="utf-8"))
+        share = float(stored["share"])
+        return share if stored["max_time"] == max_time and 0 < share <= 1 else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def _beforehand(experiment: Experiment, dataset: Dataset, split: Split) -> list[str]:

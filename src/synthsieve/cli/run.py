@@ -30,6 +30,9 @@ def run(
     set_: options.Set = None,
     seed: options.Seed = None,
     seeds: Annotated[int | None, typer.Option(min=1, help="Repeat with this many seeds, for honest intervals.")] = None,
+    max_time: Annotated[
+        float | None, typer.Option(help="Seconds that it should take, about; leaves steps out.")
+    ] = None,
     workers: options.Workers = None,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
@@ -59,6 +62,7 @@ def run(
         overrides=set_ or (),
         seed=seed,
         seeds=1 if quick and seeds is None else seeds,
+        max_time=max_time,
         workers=workers,
         progress=lambda name: for_stream(name, quiet=quiet),
         tell=lambda sentence: say(sentence, as_json=as_json),

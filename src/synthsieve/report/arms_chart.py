@@ -1,4 +1,4 @@
-"""Every arm of the proof against real data alone."""
+"""Every variant against real data alone."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from synthsieve.charts.chart import Axis, Chart, Dash, Intervals, Layer, Rule, Shape, Tone, Words, numbers
+from synthsieve.config import Metric
+from synthsieve.evaluation.metrics import METRIC_NAMES
 from synthsieve.evaluation.proof import Verdict
 from synthsieve.experiments.arms import Group
 from synthsieve.report.verdict import groups_of
@@ -54,16 +56,16 @@ def arms(table: dict[str, Any]) -> Chart:
     near = [end for name, one in compared.items() if name not in far for end in (one.low, one.high)]
     beside = ["" if i in headings else _percent(proof["mean"][name]) for i, name in enumerate(names)]
     return Chart(
-        title=f"Does it help? Every arm against {proof['baseline']}",
+        title=f"Does it help? Every variant against {proof['baseline']}",
         description=_in_words(proof),
         x=Axis(
-            f"points of test accuracy against {proof['baseline']}",
+            f"points of {METRIC_NAMES[Metric(proof['metric'])]} against {proof['baseline']}",
             low=min(low, *near) if far else None,
             high=max(high, *near) if far else None,
         ),
         y=Axis(categories=tuple(names), headings=headings, beside=tuple(beside)),
         layers=tuple(layers),
-        note="Lines are 95 % intervals of the difference; on the right, accuracy on the test set.",
+        note="Lines are 95 % intervals of the difference; on the right, the score on held-out labels.",
     )
 
 
@@ -86,15 +88,15 @@ class _Interval:
 
 
 def _ends(ours: Sequence[_Interval]) -> tuple[float, float]:
-    """How far from zero a row may lie and still be drawn: as far as ours reach, and that far again."""
+    """How far from zero a row may lie and still be drawn: a quarter farther than ours reach."""
     low, high = min((0.0, *(one.low for one in ours))), max((0.0, *(one.high for one in ours)))
-    room = max(high - low, 0.5)
+    room = 0.25 * max(high - low, 0.5)
     return low - room, high + room
 
 
 def _written_out(far: Mapping[str, _Interval], row_of: Mapping[str, int], low: float, high: float) -> Words:
     """Differences beyond the ends of the axis, in words beside the end."""
-    inside = 0.16 * (high - low)
+    inside = 0.08 * (high - low)
     return Words(
         numbers(low + inside if one.middle < 0 else high - inside for one in far.values()),
         numbers(row_of[name] for name in far),

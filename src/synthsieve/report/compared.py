@@ -83,7 +83,7 @@ MOST_CLASSES = 20
 def measured(table: dict[str, Any], kept: str) -> Measured:
     """All metrics on the held-out labels."""
     simple = simpler(table)
-    names = [name for name in (kept, simple, MAJORITY) if name in table["metrics"]]
+    names = [name for name in (kept, simple, MAJORITY) if name is not None and name in table["metrics"]]
     rows = []
     for metric, meaning in MEANINGS.items():
         values = [table["metrics"][name][metric] for name in names]

@@ -10,6 +10,7 @@ from synthsieve.experiments.classical_methods import MAJORITY
 from synthsieve.report.verdict import answer_of, labels_alone, score_name, simpler
 from synthsieve.report.wording import percent
 
+OURS = "Unlabelled data, ours"
 HALF = 0.32  # of a bar's thickness, in rows
 
 
@@ -17,17 +18,17 @@ def gain(table: dict[str, Any]) -> Chart:
     """Scores of the majority class, of the labels alone, of the best simple method and of the model kept."""
     mean, kept = table["proof"]["mean"], answer_of(table).kept
     assert kept is not None
-    rows = {"Always the most frequent class": MAJORITY, "Labels alone, same network": str(Arm.SUPERVISED)}
+    rows = {"Most frequent class": MAJORITY, "Labels alone, same network": str(Arm.SUPERVISED)}
     alone, simple = labels_alone(table), simpler(table)
     if alone is not None and alone != Arm.SUPERVISED:
         rows[f"Labels alone, {alone}"] = alone
     if simple is not None and simple not in rows.values():
-        rows[f"With unlabelled data, {simple}"] = simple
-    rows["With unlabelled data, the model kept"] = kept
+        rows[f"Unlabelled data, {simple}"] = simple
+    rows[OURS] = kept
     shown = {words: mean[name] for words, name in rows.items() if name in mean}
     layers: list[Layer] = []
     for ours in (False, True):
-        places = [i for i, words in enumerate(shown) if words.endswith("the model kept") is ours]
+        places = [i for i, words in enumerate(shown) if (words == OURS) is ours]
         layers.append(
             Bars(
                 "",

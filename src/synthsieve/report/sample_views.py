@@ -212,6 +212,19 @@ def _data_uri(kind: str, content: bytes) -> str:
     return f"data:{kind};base64,{base64.b64encode(content).decode('ascii')}"
 
 
+NEAR = 0.25  # numbers nearer than this share of the larger one pass as alike
+
+
 def differing(mine: Sequence[str], theirs: Sequence[str]) -> tuple[bool, ...]:
-    """Which cells of two rows differ."""
-    return tuple(a != b for a, b in zip(mine, theirs, strict=True))
+    """Which cells of two rows differ: other words, or numbers more than a quarter apart."""
+    return tuple(_differ(a, b) for a, b in zip(mine, theirs, strict=True))
+
+
+def _differ(a: str, b: str) -> bool:
+    if a == b:
+        return False
+    try:
+        first, second = float(a.replace(",", "")), float(b.replace(",", ""))
+    except ValueError:
+        return True
+    return not abs(first - second) <= NEAR * max(abs(first), abs(second))

@@ -139,8 +139,17 @@ def _gain(table: dict[str, Any], kept: str) -> str:
     called = "the same network" if alone == Arm.SUPERVISED else alone
     return (
         f"{score_name(table).capitalize()} {percent(mean[alone])} with the {table['labeled']:,} labels alone"
-        f" ({called}), {percent(mean[kept])} with unlabelled data ({points(mean[kept] - mean[alone])} points)."
+        f" ({called}), {percent(mean[kept])} with unlabelled data:"
+        f" {points(mean[kept] - mean[alone])} points{_gain_interval(table, alone, kept)}."
     )
+
+
+def _gain_interval(table: dict[str, Any], alone: str, kept: str) -> str:
+    """The interval of that gain, where the model kept is what the others are compared with."""
+    if kept != table["proof"]["baseline"]:
+        return ""
+    low, high = table["proof"]["comparisons"][alone]["interval_95"]
+    return f" (95 % interval {span(-high, -low)})"
 
 
 def _of_the_baseline(table: dict[str, Any]) -> tuple[str, str]:
