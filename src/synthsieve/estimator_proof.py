@@ -151,7 +151,7 @@ def _cross_fitted(
     folder: Path,
     share: float,
 ) -> dict[str, list[np.ndarray]]:
-    """Which hidden labels each arm gets right, fold by fold; each is learned as `whole` was, in a share of its steps."""
+    """Which hidden labels each arm gets right, part by part, learned as `whole` was in a share of its steps."""
     dataset, first = estimator._dataset, whole.settings
     if share < 1:
         first = first.over(max(1, round(share * first.learning.steps)))

@@ -161,7 +161,7 @@ def test_without_validation_rows_no_arm_is_said_to_be_chosen_on_them(out, tmp_pa
     table = {**open_run(copy).table, "choice": None, "validation_examples": 0}
     (copy / "table.json").write_text(json.dumps(table))
     text = read(write_report(open_run(copy)))
-    assert "There are no validation examples to choose an arm on" in text
+    assert "There are no validation examples to choose a variant on" in text
     assert "chosen on 0" not in text
 
 
@@ -178,13 +178,6 @@ def test_the_line_is_said_to_be_where_it_is(settings, ceiling, kept, line):
     reason = np.where(np.arange(10) < kept, Reason.KEPT, Reason.OTHER_LABEL)
     fate = Fate(reason, np.ones(10), np.zeros(10), ceiling, AugmentationSettings(**settings), {})
     assert line in sieved._line(sieved.ClassYield("all", 10, kept, kept, None), fate)
-
-
-def test_an_older_table_without_groups_is_told_too(out, tmp_path, quick_figures):
-    run = open_run(out)
-    table = {name: value for name, value in run.table.items() if name not in ("groups", "baselines")}
-    old = type(run)(run.path, table, run.seed, run.pooled)
-    assert "Real data with additions" in read(write_report(old, tmp_path / "old.html", arm=CRAIG.name))
 
 
 def test_a_single_fit_tells_what_it_has(out, tmp_path, quick_figures):
@@ -216,7 +209,7 @@ def test_a_pool_whose_weights_are_gone_is_told_and_the_rest_stays(out, tmp_path,
     assert "an older version" in written.notes[0]
     assert str(tmp_path) in written.notes[0]
     assert str(tmp_path) not in written.path.read_text(encoding="utf-8")  # a page is handed round
-    assert "All arms on the test set" in read(written)
+    assert "All variants on held-out labels" in read(written)
 
 
 def test_another_arm_and_one_that_is_not_there(out, tmp_path, quick_figures):
