@@ -244,7 +244,9 @@ def _beforehand(experiment: Experiment, dataset: Dataset, split: Split) -> list[
         f"{len(split.unlabeled):,} unlabelled examples"
     )
     measured, cross = experiment.measured_rows(dataset), experiment.cross_fitting
-    if cross is None:
+    if cross is None and not len(split.validation):
+        sentences.append(f"no labelled rows choose: the last weights are kept; {len(split.test):,} rows measure")
+    elif cross is None:
         sentences.append(f"{len(split.validation):,} labelled rows choose the model, {len(split.test):,} measure it")
     elif cross.measures:
         sentences.append(

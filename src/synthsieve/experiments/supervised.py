@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from synthsieve.config import ModelSettings, NetworkKind, Objective, Settings
+from synthsieve.config import ModelSettings, NetworkKind, Objective, Settings, Validation
 
 TWIN_LOOKS = 5  # the twin is at its best early: it is looked at so many times as often, lest we pass that by
 JUDGE_STEPS = 2500
@@ -24,7 +24,8 @@ def judge_settings(settings: Settings) -> Settings:
     learning = settings.learning.model_copy(
         update={"objective": Objective.SUPERVISED, "steps": min(JUDGE_STEPS, settings.learning.steps)}
     )
-    data = settings.data.model_copy(update={"labels": None})
+    # Beside the labels, so that the same test rows are held out whatever the number of labels.
+    data = settings.data.model_copy(update={"labels": None, "validation": Validation.EXTRA, "fold": None})
     model = label_tower_alone(settings.model)
     return settings.first_phase().model_copy(update={"data": data, "model": model, "learning": learning})
 

@@ -404,7 +404,8 @@ def cross_fitting_of(dataset: Dataset, settings: Settings) -> CrossFitting | Non
 
 
 def _judge_accuracy(folder: Path) -> float | None:
-    return float(answers_of(folder)["test"].right.mean()) if RunFolder.exists(folder) else None
+    test = answers_of(folder).get("test") if RunFolder.exists(folder) else None
+    return None if test is None else float(test.right.mean())
 
 
 def _metric_of(answers: Answers, metric: Metric) -> float:
