@@ -53,6 +53,7 @@ def save(estimator: LatentEBMClassifier, path: Path) -> Path:
         "history": estimator.history_,
         "stopped_because": estimator.stopped_because_,
         "n_iter": estimator.n_iter_,
+        "expected_iter": estimator.expected_iter_,
         "seed": estimator.seed_,
         "n_features_in": estimator.n_features_in_,
         "feature_names_in": [str(name) for name in getattr(estimator, "feature_names_in_", ())],
@@ -77,6 +78,7 @@ def load(cls: type[Fitted], path: Path) -> Fitted:
         estimator.features_ = tensors["features"].numpy() if "features" in tensors else None
         estimator.history_ = list(header["history"])
         estimator.stopped_because_, estimator.n_iter_ = str(header["stopped_because"]), int(header["n_iter"])
+        estimator.expected_iter_ = int(header.get("expected_iter", estimator.n_iter_))  # earlier versions wrote none
         estimator.seed_, estimator.n_features_in_ = int(header["seed"]), int(header["n_features_in"])
         if header["feature_names_in"]:
             estimator.feature_names_in_ = np.array([str(name) for name in header["feature_names_in"]], dtype=object)

@@ -12,7 +12,7 @@ from synthsieve.cli.printing import echo
 from synthsieve.device import Device
 
 Out = Annotated[Path, typer.Option("--out", "-o", help="Folder to write to.")]
-Run = Annotated[Path, typer.Argument(help="The folder that `synthsieve fit` wrote.", metavar="OUT")]
+Run = Annotated[Path, typer.Argument(help="The folder that `synthsieve run` or `fit` wrote.", metavar="OUT")]
 Source = Annotated[
     str,
     typer.Argument(

@@ -108,7 +108,8 @@ class VectorEncoding:
     def encode(self, x: np.ndarray) -> np.ndarray:
         """float32 (n, features), of mean 0 and standard deviation 1 over the training rows."""
         _check_shape(x, self.shape)
-        return ((x - self.mean) / self.scale).astype(np.float32)
+        with np.errstate(over="ignore"):  # a number beyond float32 is infinite, and told where it is used
+            return ((x - self.mean) / self.scale).astype(np.float32)
 
     def decode(self, x: np.ndarray) -> np.ndarray:
         """float32 (n, features), in the units of the source."""

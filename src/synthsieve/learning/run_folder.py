@@ -147,6 +147,19 @@ class RunFolder:
         return run
 
     @classmethod
+    def find(cls, path: Path) -> RunFolder:
+        """The run in `path`, which `fit` wrote, or the model kept in `path`/model, where `run` wrote it."""
+        place = next((one for one in (path, path / "model") if cls.exists(one)), None)
+        if place is not None:
+            return cls.open(place)
+        if any(path.glob("seed-*/first-phase/run.json")):
+            raise CheckpointError(f"{path} holds a run that is not finished: give the same `synthsieve run` again")
+        raise CheckpointError(
+            f"{path} holds no run: expected a folder that `synthsieve fit -o` wrote (with run.json in it) or"
+            " `synthsieve run -o` (with model/run.json in it)"
+        )
+
+    @classmethod
     def open(cls, path: Path) -> RunFolder:
         """The run in `path`."""
         if not cls.exists(path):
