@@ -339,7 +339,8 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
             return validate_data(self, X, reset=reset, accept_sparse=True, dtype=[np.float64, np.float32])
         if reset:
             self.__dict__.pop("feature_names_in_", None)
-        if is_frame(X) or (kind == Kind.TABLE and isinstance(X, np.ndarray)):
+        named = reset or hasattr(self, "feature_names_in_")  # a table's own schema tells of missing columns
+        if named and (is_frame(X) or (kind == Kind.TABLE and isinstance(X, np.ndarray))):
             _check_feature_names(self, X, reset=reset)
         if rows_of(X) == 0:
             raise InputError(f"at least one example is needed, but X has 0 sample(s) (shape={np.shape(X)})")

@@ -122,6 +122,10 @@ def _model(estimator: LatentEBMClassifier, tensors: dict[str, torch.Tensor]) -> 
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
+    if path.is_dir():
+        raise CheckpointError(
+            f"{path} is a folder, not a file that save() wrote: open it with synthsieve.load({path.name!r})"
+        )
     if not path.is_file():
         raise CheckpointError(f"there is no estimator at {path}: give the file that save() wrote")
     try:

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from synthsieve.data.dataset import Dataset, Kind
+from synthsieve.data.image_form import ImageForm
 from synthsieve.errors import DataError
 from synthsieve.layout import Layout
 
@@ -52,9 +53,11 @@ class ImageEncoding:
 
     Attributes:
         shape: (channels, height, width) of one image.
+        form: how the source's array held images; None for files of images.
     """
 
     shape: tuple[int, ...]
+    form: ImageForm | None = None
 
     @property
     def layout(self) -> Layout:
@@ -82,7 +85,8 @@ class ImageEncoding:
         return x
 
     def to_json(self) -> dict[str, Any]:
-        return {"kind": Kind.IMAGE.value, "shape": list(self.shape)}
+        form = {} if self.form is None else {"form": self.form.to_json()}
+        return {"kind": Kind.IMAGE.value, "shape": list(self.shape), **form}
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,14 +175,14 @@ def _codec(kind: str) -> Codec:
 
 
 def _fit_image(dataset: Dataset, rows: np.ndarray) -> Encoding:
-    return ImageEncoding(dataset.shape)
+    return ImageEncoding(dataset.shape, dataset.about)
 
 
 def _read_image(value: dict[str, Any]) -> Encoding:
     shape = tuple(int(side) for side in value["shape"])
     if len(shape) != 3 or not all(1 <= side <= MOST_SIDE for side in shape):
         raise ValueError(f"no image has the shape {shape}")
-    return ImageEncoding(shape)
+    return ImageEncoding(shape, ImageForm.from_json(value["form"]) if "form" in value else None)
 
 
 def _fit_vector(dataset: Dataset, rows: np.ndarray) -> Encoding:

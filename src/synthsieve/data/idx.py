@@ -17,9 +17,10 @@ from typing import BinaryIO, cast
 import numpy as np
 
 from synthsieve.data.bounds import check_claim
-from synthsieve.data.dataset import Dataset, Examples
+from synthsieve.data.dataset import Dataset, Examples, Kind
 from synthsieve.data.download import MNIST, obtain
 from synthsieve.data.features import read_features
+from synthsieve.data.image_form import ImageForm
 from synthsieve.data.labels import read_labels
 from synthsieve.data.reasons import brief
 from synthsieve.data.sources import Request
@@ -51,13 +52,15 @@ def load_idx(request: Request) -> Dataset:
 
 
 def _read_sets(name: str, train: tuple[Path, Path], test: tuple[Path, Path] | None) -> Dataset:
-    features = read_features(read_idx(train[0]), origin=train[0].name)
+    images = read_idx(train[0])
+    features = read_features(images, origin=train[0].name)
+    form = ImageForm.of(images, features.value_range) if features.kind is Kind.IMAGE else None
     labels = read_labels(read_idx(train[1]), origin=train[1].name)
     own_test = None
     if test is not None:
         test_x = read_features(read_idx(test[0]), origin=test[0].name, value_range=features.value_range).x
         own_test = Examples(test_x, read_labels(read_idx(test[1]), origin=test[1].name, classes=labels.classes).y)
-    return Dataset(name, features.kind, labels.classes, Examples(features.x, labels.y), own_test)
+    return Dataset(name, features.kind, labels.classes, Examples(features.x, labels.y), own_test, about=form)
 
 
 def _labels_beside(images: Path) -> Path:

@@ -32,12 +32,12 @@ def load_image_folder(request: Request) -> Dataset:
     train_root = root / "train" if _has_folders(root / "train") else root
     files, names, passed_over = _list_images(train_root)
     labels = _labels(names, train_root)
-    x = _read_images(files, None, request.progress)
+    x = read_images(files, None, request.progress)
     test = None
     if train_root != root and _has_folders(root / "test"):
         test_files, test_names, _ = _list_images(root / "test")
         test_labels = _labels(test_names, root / "test", labels.classes)
-        test = Examples(_read_images(test_files, x.shape[1:], request.progress), test_labels.y)
+        test = Examples(read_images(test_files, x.shape[1:], request.progress), test_labels.y)
     notes = (f"{passed_over} files that are not images were passed over",) if passed_over else ()
     return Dataset(root.resolve().name, Kind.IMAGE, labels.classes, Examples(x, labels.y), test, notes=notes)
 
@@ -71,7 +71,7 @@ def _labels(names: list[str], root: Path, classes: tuple[str, ...] | None = None
     return read_labels(known, origin=root.name, classes=classes)
 
 
-def _read_images(files: list[Path], shape: tuple[int, ...] | None, progress: Progress) -> np.ndarray:
+def read_images(files: list[Path], shape: tuple[int, ...] | None, progress: Progress) -> np.ndarray:
     """uint8 (n, channels, height, width); all must look like the first, or like `shape`."""
     images: np.ndarray | None = None
     with closing(progress):

@@ -10,7 +10,6 @@ import numpy as np
 from synthsieve.data.features import MOST_CHANNELS
 
 AXES = ("hw", "chw", "hwc")
-RANGES = ((-1.0, 1.0), (0.0, 1.0), (0.0, 255.0))
 
 
 @dataclass(frozen=True)
@@ -56,6 +55,7 @@ class ImageForm:
         """What `to_json` gave; a KeyError, TypeError or ValueError means that it is damaged."""
         span = None if value["value_range"] is None else tuple(float(end) for end in value["value_range"])
         dtype = np.dtype(str(value["dtype"]))
-        if value["axes"] not in AXES or dtype.kind not in "buif" or span not in (None, *RANGES):
+        spans = span is None or (len(span) == 2 and np.isfinite(span).all() and span[0] < span[1])
+        if value["axes"] not in AXES or dtype.kind not in "buif" or not spans:
             raise ValueError(f"no form of images is {value['axes']}, {dtype}, {span}")
         return cls(value["axes"], dtype.name, span)

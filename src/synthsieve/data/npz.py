@@ -14,6 +14,7 @@ import numpy as np
 from synthsieve.archive import checked_text, read_arrays, read_header
 from synthsieve.data.dataset import Dataset, Examples, Kind
 from synthsieve.data.features import Features, read_features
+from synthsieve.data.image_form import ImageForm
 from synthsieve.data.labels import read_labels
 from synthsieve.data.reasons import brief
 from synthsieve.data.sources import Request
@@ -35,12 +36,13 @@ def load_npz(request: Request) -> Dataset:
             )
     if ("x_test" in arrays) != ("y_test" in arrays):
         raise DataError(f"{path}: x_test and y_test belong together, but only one of them came")
-    features = read_features(arrays["x"], origin=f"{path.name}, x", value_range=_value_range(arrays, path))
+    features = read_features(arrays["x"], origin=f"{path.name}, x", value_range=value_range_in(arrays, path))
     labels = read_labels(arrays["y"], origin=f"{path.name}, y")
     groups = read_groups(arrays["groups"], len(labels.y), origin=f"{path.name}, groups") if "groups" in arrays else None
     test = _read_test(arrays, path, features, labels.classes) if "x_test" in arrays else None
     train = Examples(features.x, labels.y, groups)
-    return Dataset(path.stem, features.kind, labels.classes, train, test, notes=_notes(path, features))
+    form = ImageForm.of(arrays["x"], features.value_range) if features.kind is Kind.IMAGE else None
+    return Dataset(path.stem, features.kind, labels.classes, train, test, notes=_notes(path, features), about=form)
 
 
 def _read_test(arrays: dict[str, np.ndarray], path: Path, train: Features, classes: tuple[str, ...]) -> Examples:
@@ -50,7 +52,8 @@ def _read_test(arrays: dict[str, np.ndarray], path: Path, train: Features, class
     return Examples(features.x, read_labels(arrays["y_test"], origin=f"{path.name}, y_test", classes=classes).y)
 
 
-def _value_range(arrays: dict[str, np.ndarray], path: Path) -> tuple[float, float] | None:
+def value_range_in(arrays: dict[str, np.ndarray], path: Path) -> tuple[float, float] | None:
+    """What float images span, by the file's own `range`; None where it has none."""
     if "range" not in arrays:
         return None
     given = arrays["range"]

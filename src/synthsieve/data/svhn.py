@@ -49,24 +49,38 @@ def _read_pair(name: str, train: Path, test: Path | None) -> Dataset:
 
 def read_mat(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     """Images (n, channels, height, width), digits (n,) and photo ids (n,) or None."""
+    found = _arrays(path, ("X", "y"))
+    images, y = _images(found["X"], path), found["y"].reshape(-1)
+    if y.dtype.kind not in "iuf" or not np.isin(y, np.arange(1, 11)).all():
+        raise DataError(f"{path}: labels must be digits 1 to 10, with 10 for zero, but others came")
+    if len(images) != len(y):
+        raise DataError(f"{path}: every image needs one label, but {len(images)} images came with {len(y)} labels")
+    return images, y.astype(np.int64) % 10, _photo_ids(path, len(y))
+
+
+def read_mat_images(path: Path) -> np.ndarray:
+    """Images uint8 (n, channels, height, width); y need not be there."""
+    return _images(_arrays(path, ("X",))["X"], path)
+
+
+def _arrays(path: Path, names: tuple[str, ...]) -> dict[str, np.ndarray]:
     try:
-        found = read_mat5(path, ("X", "y"))
+        found = read_mat5(path, names)
     except (OSError, ValueError, struct.error, zlib.error) as error:
         raise DataError(
             f"{path} cannot be read as a .mat file ({brief(error)}): it may be cut short, fetch it again"
         ) from None
-    if not {"X", "y"} <= found.arrays.keys() or found.held["X"][0] != "uint8":
+    if not set(names) <= found.arrays.keys() or found.held["X"][0] != "uint8":
         came = listed([f"{name} ({kind} {shape})" for name, (kind, shape) in found.held.items()])
-        raise DataError(f"{path} must hold X (uint8) and y as SVHN's files do, but holds {came or 'nothing'}")
-    x, y = found.arrays["X"], found.arrays["y"].reshape(-1)
+        wanted = " and ".join(["X (uint8)", *names[1:]])
+        raise DataError(f"{path} must hold {wanted} as SVHN's files do, but holds {came or 'nothing'}")
+    return found.arrays
+
+
+def _images(x: np.ndarray, path: Path) -> np.ndarray:
     if x.ndim != 4:
         raise DataError(f"{path}: X must be uint8 (height, width, channels, n), but came as {x.dtype} {x.shape}")
-    if y.dtype.kind not in "iuf" or not np.isin(y, np.arange(1, 11)).all():
-        raise DataError(f"{path}: labels must be digits 1 to 10, with 10 for zero, but others came")
-    if x.shape[3] != len(y):
-        raise DataError(f"{path}: every image needs one label, but {x.shape[3]} images came with {len(y)} labels")
-    images = read_features(np.ascontiguousarray(x.transpose(3, 2, 0, 1)), origin=path.name).x
-    return images, y.astype(np.int64) % 10, _photo_ids(path, len(y))
+    return read_features(np.ascontiguousarray(x.transpose(3, 2, 0, 1)), origin=path.name).x
 
 
 def _photo_ids(path: Path, rows: int) -> np.ndarray | None:

@@ -220,11 +220,15 @@ class RunFolder:
 
     def model(self) -> GenerativeClassifier:
         """The averaged weights that did best on validation, ready for prediction and drawing."""
+        return self.best_learner().averaged
+
+    def best_learner(self) -> Learner:
+        """A learner whose averaged weights are those that did best on validation, at the step they had them."""
         path = self.best if self.best.is_file() else self.last
         self.check_size(path)
         learner = self.new_learner()
         checkpoint.load_weights(path, learner)
-        return learner.averaged
+        return learner
 
     def check_size(self, path: Path) -> None:
         """Refuse to build networks larger than the checkpoint at `path` can fill."""
