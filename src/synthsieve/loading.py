@@ -10,6 +10,7 @@ from synthsieve.data.dataset import Kind
 from synthsieve.data.image_form import ImageForm
 from synthsieve.data.in_memory import Held, kind_of
 from synthsieve.data.new_examples import Learned
+from synthsieve.data.schema import TableSchema
 from synthsieve.errors import CheckpointError
 from synthsieve.estimator import LatentEBMClassifier
 from synthsieve.learning.history import read as read_history
@@ -60,7 +61,7 @@ def from_run(run: RunFolder) -> LatentEBMClassifier:
     estimator.stopped_because_ = f"all {total} steps were done" if ended else f"it stopped at step {estimator.n_iter_}"
     estimator.seed_ = settings.seed
     estimator.n_features_in_ = 1 if kind in (Kind.SOUND, Kind.TEXT) else int(np.prod(layout.shape))
-    if kind == Kind.TABLE:
+    if isinstance(about, TableSchema):
         estimator.n_features_in_ = len(about)
     return estimator
 

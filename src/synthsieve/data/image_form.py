@@ -53,9 +53,10 @@ class ImageForm:
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> ImageForm:
         """What `to_json` gave; a KeyError, TypeError or ValueError means that it is damaged."""
-        span = None if value["value_range"] is None else tuple(float(end) for end in value["value_range"])
+        low, high = (None, None) if value["value_range"] is None else map(float, value["value_range"])
+        span = None if low is None or high is None else (low, high)
         dtype = np.dtype(str(value["dtype"]))
-        spans = span is None or (len(span) == 2 and np.isfinite(span).all() and span[0] < span[1])
-        if value["axes"] not in AXES or dtype.kind not in "buif" or not spans:
+        rises = span is None or (np.isfinite(span).all() and span[0] < span[1])
+        if value["axes"] not in AXES or dtype.kind not in "buif" or not rises:
             raise ValueError(f"no form of images is {value['axes']}, {dtype}, {span}")
         return cls(value["axes"], dtype.name, span)
