@@ -1,12 +1,14 @@
 """Drawing: balanced, repeatable, each chain from a seed of its own."""
 
 import numpy as np
+import pytest
 import torch
 
 from synthsieve import drawing
 from synthsieve.config import ModelSettings
 from synthsieve.data.encoding import ImageEncoding
-from synthsieve.drawing import draw_samples
+from synthsieve.drawing import class_indices, draw_samples
+from synthsieve.errors import ConfigError
 from synthsieve.model.classifier import GenerativeClassifier
 from synthsieve.sampling.langevin import LangevinSettings
 
@@ -33,6 +35,30 @@ def test_equal_numbers_of_each_class_and_the_source_s_own_pixels():
 def test_same_seed_same_bytes():
     assert np.array_equal(draw().x, draw().x)
     assert not np.array_equal(draw().z, draw(seed=1).z)
+
+
+@pytest.mark.parametrize("classes", [(0,), (2,), (0, 2), (2, 1)])
+def test_samples_of_a_class_are_the_same_whichever_others_are_drawn(classes):
+    every, some = draw(noise=True), draw(noise=True, classes=classes)
+    rows = np.isin(every.y, classes)
+    for name in ("x", "y", "z", "chain_seed"):
+        assert np.array_equal(getattr(some, name), getattr(every, name)[rows])
+
+
+def test_more_samples_than_memory_holds_are_refused_before_any_is_drawn():
+    with pytest.raises(ConfigError, match="draw fewer"):
+        draw_samples(model(), ImageEncoding((1, 8, 8)), per_class=10**12, chains=CHAINS, seed=0)
+
+
+def test_classes_are_found_by_name_and_an_unknown_one_is_told_the_nearest():
+    assert class_indices(["spam", "ham", "spam"], ("eggs", "ham", "spam")) == (1, 2)
+    assert class_indices([9, "3"], (3.0, 9.0, "3")) == (1, 2)
+    with pytest.raises(ConfigError, match="did you mean 'spam'"):
+        class_indices(["spma"], ("eggs", "ham", "spam"))
+    with pytest.raises(ConfigError, match="'eggs', 'ham'"):
+        class_indices(["xyzzy"], ("eggs", "ham"))
+    with pytest.raises(ConfigError, match="at least one class"):
+        class_indices([], ("eggs", "ham"))
 
 
 def test_noise_is_an_option():

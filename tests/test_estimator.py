@@ -19,8 +19,8 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import GridSearchCV
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -31,6 +31,7 @@ from synthsieve.data.in_memory import guess_kind
 from synthsieve.data.targets import read_groups, read_targets
 from synthsieve.errors import CheckpointError, InputError, SynthsieveError
 from synthsieve.estimator import _threads_of
+from synthsieve.evaluation import rowwise
 from synthsieve.export.media import write_wav
 
 SMALL = {
@@ -281,7 +282,7 @@ def test_new_pixel_values_outside_the_range_are_clipped_with_a_warning_or_refuse
 def test_the_range_is_that_of_labelled_and_unlabelled_images():
     images, y = np.random.default_rng(0).integers(0, 17, (40, 8, 8)), np.arange(20) % 2
     images[:20] //= 4
-    assert small(max_iter=1).fit(images[:20], y, unlabeled_X=images[20:]).encoding_.value_range == (0, 16)
+    assert small(max_iter=1).fit(images[:20], y, unlabeled_X=images[20:]).encoding_.form.value_range == (0, 16)
 
 
 def test_masked_cells_are_missing(clouds):
@@ -590,7 +591,8 @@ def test_threads_are_counted_as_joblib_does_and_never_beyond_the_cores(monkeypat
 
 def test_max_time_that_reading_took_already_still_leaves_a_model(clouds):
     x, y = clouds
-    estimator = small(max_time=1e-6).fit(x, y)
+    with pytest.warns(ConvergenceWarning, match=r"practically untrained: only 1 of 40 steps"):
+        estimator = small(max_time=1e-6).fit(x, y)
     assert (estimator.n_iter_, estimator.stopped_because_) == (1, "max_time of 1e-06 s was reached")
     assert estimator.predict(x).shape == (120,)
 
@@ -643,3 +645,65 @@ def test_huge_sparse_matrices_are_refused_before_they_are_made_dense():
     huge = sparse.csr_matrix((np.ones(2), ([0, 1], [0, 1])), shape=(100_000, 1_000_000))
     with pytest.raises((SynthsieveError, ValueError), match="TruncatedSVD"):
         small().fit(huge, np.arange(100_000) % 2)
+
+
+def test_few_steps_that_were_asked_for_are_no_reason_to_warn(clouds):
+    x, y = clouds
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        assert small(max_iter=1).fit(x, y).expected_iter_ == 1
+
+
+@pytest.mark.parametrize("far", [1e38, -1e38])
+def test_a_row_too_far_away_is_named_and_never_answered_with_nan(fitted, clouds, far):
+    x = clouds[0][:5].copy()
+    x[3, 1] = far
+    for answer in (fitted.predict_proba, fitted.predict, fitted.transform, fitted.score_samples):
+        found, said = None, ""
+        try:
+            found = answer(x)
+        except InputError as error:
+            said = str(error)
+        assert "row 3" in said or not np.isnan(found).any()
+
+
+def test_an_answer_that_is_no_number_is_refused_with_its_row():
+    answers = np.zeros((4, 2))
+    rowwise._check(answers, 100)
+    answers[2, 1] = np.nan
+    with pytest.raises(SynthsieveError, match="row 102"):
+        rowwise._check(answers, 100)
+
+
+def test_unlabelled_rows_are_left_out_of_a_score_with_a_warning(fitted, clouds):
+    x, y = clouds
+    hidden = np.where(np.arange(120) % 4 == 0, -1, y)
+    with pytest.warns(UserWarning, match="30 of 120 rows of y are unlabelled"):
+        found = fitted.score(x, hidden)
+    assert found == fitted.score(x[hidden >= 0], y[hidden >= 0])
+    weights = np.arange(120.0)
+    with pytest.warns(UserWarning, match="unlabelled"):
+        assert fitted.score(x, np.where(hidden < 0, None, y), weights) == pytest.approx(
+            fitted.score(x[hidden >= 0], y[hidden >= 0], weights[hidden >= 0])
+        )
+    with pytest.raises(InputError, match="none of 120"):
+        fitted.score(x, np.full(120, -1))
+    with pytest.warns(UserWarning, match="unlabelled"):
+        scores = cross_val_score(small(max_iter=100), x, hidden, cv=2)
+    assert scores.min() > 0.7
+
+
+def test_single_classes_are_drawn_by_their_labels(clouds):
+    x, y = clouds
+    names = np.array(["ant", "bee", "cat"])
+    estimator = small(max_iter=3).fit(x, names[y])
+    every, some = estimator.sample(4), estimator.sample(4, classes=["cat", "ant"])
+    assert some[1].tolist() == ["ant"] * 4 + ["cat"] * 4
+    assert np.array_equal(some[0], every[0][every[1] != "bee"])
+    with pytest.raises(InputError, match="did you mean 'bee'"):
+        estimator.sample(1, classes=["bees"])
+    with pytest.raises(InputError, match="a list of labels"):
+        estimator.sample(1, classes="bee")
+    with pytest.raises(InputError, match="draw fewer"):
+        estimator.sample(10**12)
+    assert small(max_iter=1).fit(x, y).sample(2, classes=[np.int64(1)])[1].tolist() == [1, 1]

@@ -16,6 +16,8 @@ _PUBLIC = {
     "CoresetSelector": "synthsieve.selector",
     "estimate_memory": "synthsieve.selection.memory",
     "LatentEBMClassifier": "synthsieve.estimator",
+    "load": "synthsieve.loading",
+    "predict_file": "synthsieve.prediction",
     "open_run": "synthsieve.review.run",
     "register_modality": "synthsieve.modality",
     "register_source": "synthsieve.data.sources",

@@ -7,15 +7,21 @@ depend on how many rows it has.
 
 from __future__ import annotations
 
+import math
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 
 from synthsieve.data.encoding import Encoding
+from synthsieve.data.labels import listed
+from synthsieve.errors import ConfigError
 from synthsieve.files import written_atomically
 from synthsieve.model.classifier import GenerativeClassifier
 from synthsieve.progress import Progress, Silent
@@ -55,13 +61,19 @@ def draw_samples(
     *,
     per_class: int,
     chains: langevin.LangevinSettings,
+    classes: Sequence[int] | None = None,
     noise: bool = False,
     seed: int,
     progress: Progress | None = None,
 ) -> Drawn:
-    """`per_class` samples of every class."""
+    """`per_class` samples of every class, or of the indices `classes` alone.
+
+    The samples of a class are the same, bit for bit, whichever other classes are drawn.
+    """
     progress = progress or Silent()
-    y = np.arange(model.num_classes).repeat(per_class)
+    labels = np.arange(model.num_classes) if classes is None else np.unique(classes)
+    check_room(per_class * len(labels), model.shape, model.energy.latent_dim)
+    y = labels.repeat(per_class)
     seeds = chain_seeds(seed, y)
     x, z = [], []
     with closing(progress):
@@ -71,6 +83,39 @@ def draw_samples(
             z.append(latents)
             progress.update(rows.stop, len(y))
     return Drawn(np.concatenate(x), y, np.concatenate(z), seeds)
+
+
+def class_indices(names: Sequence[Any], classes: Sequence[Any]) -> tuple[int, ...]:
+    """The index in `classes` of each of `names`, ascending; one that is not there is refused with the nearest."""
+    if not len(names):
+        raise ConfigError("at least one class to draw is needed, but an empty list came: name one, or leave it out")
+    found = set()
+    for name in names:
+        index = next((i for i, one in enumerate(classes) if one == name or str(one) == str(name)), None)
+        if index is None:
+            close = get_close_matches(str(name), list(map(str, classes)), n=1, cutoff=0.5)
+            hint = f"did you mean {close[0]!r}" if close else f"the classes are {listed(list(map(str, classes)))}"
+            raise ConfigError(f"there is no class {str(name)!r} to draw: {hint}?")
+        found.add(index)
+    return tuple(sorted(found))
+
+
+def check_room(count: int, shape: Sequence[int], latent_dim: int) -> None:
+    """Refuse more samples at once than the memory of this machine can hold, before any is drawn."""
+    needed = count * (4 * (math.prod(shape) + latent_dim) + 16)  # float32 x and z, int64 y and seed
+    if needed > (memory := total_memory()):
+        raise ConfigError(
+            f"{count:,} samples would take about {needed / 1e9:,.0f} GB, but this machine has {memory / 1e9:,.0f} GB:"
+            " draw fewer at a time, each time with another seed"
+        )
+
+
+def total_memory() -> int:
+    """Bytes of memory that this machine has; 16 GB where the system does not tell."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return 16 * 10**9
 
 
 def chain_seeds(seed: int, y: np.ndarray) -> np.ndarray:

@@ -8,7 +8,7 @@ import tempfile
 import time
 import warnings
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from numbers import Integral, Real
 from pathlib import Path
@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import accuracy_score
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_feature_names,
@@ -26,7 +28,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from synthsieve.config import Settings
+from synthsieve.config import Settings, load_settings
 from synthsieve.data.checks import check_dataset
 from synthsieve.data.containers import as_items, check_names, is_frame, opened, picked, rows_of
 from synthsieve.data.dataset import UNLABELED, Dataset, Examples, Kind
@@ -34,8 +36,8 @@ from synthsieve.data.features import bytes_as_floats
 from synthsieve.data.in_memory import Held, give_back, kind_of, read_alike, read_held
 from synthsieve.data.labels import Labels, check_classes
 from synthsieve.data.targets import as_labels, is_known, read_groups, read_targets, stray_words
-from synthsieve.defaults import settings_in_memory
-from synthsieve.drawing import draw_samples
+from synthsieve.defaults import default_preset, settings_in_memory
+from synthsieve.drawing import class_indices, draw_samples
 from synthsieve.errors import ConfigError, DataError, InputError, SelectionError
 from synthsieve.evaluation import rowwise
 from synthsieve.learning import loop
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
     from synthsieve.estimator_proof import Augmentation
 
 IN_MEMORY = Origin("the data in memory")
+TRAINED = 0.05  # of the expected steps; with fewer done a model counts as untrained
 
 
 class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, BaseEstimator):
@@ -80,6 +83,7 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
         history_: a dict of figures for every evaluation.
         stopped_because_: why learning ended, in words.
         n_iter_: steps done.
+        expected_iter_: the steps of the preset, or those asked for where they are fewer.
         settings_: everything that decided the fit.
         model_: the networks, with averaged weights.
         encoding_: how examples become network input.
@@ -157,6 +161,24 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
         with self.threads(), as_input_errors():
             return rowwise.probabilities(self.model_, self.encoding_, x, seed=self.seed_)
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy on the labelled rows; rows whose y is -1, None, NaN or "" are left out, with a warning."""
+        raw = column_or_1d(as_labels(y))
+        known = is_known(raw)
+        if known.all():
+            return float(super().score(X, y, sample_weight))
+        if not known.any():
+            raise InputError(f"score needs labelled rows, but none of {len(raw)} is: pass y without -1, None or NaN")
+        warnings.warn(
+            f"{len(raw) - int(known.sum()):,} of {len(raw):,} rows of y are unlabelled and are left out of the score",
+            stacklevel=2,
+        )
+        predicted = self.predict(X)
+        if len(predicted) != len(raw):
+            raise InputError(f"X and y must have as many rows, but {len(predicted)} and {len(raw)} came")
+        weights = None if sample_weight is None else np.asarray(sample_weight)[known]
+        return float(accuracy_score(np.array(raw[known].tolist()), predicted[known], sample_weight=weights))
+
     def transform(self, X: Any) -> np.ndarray:
         """The latent of each example, the mean of q(z given x): float64 (n, latent_dim)."""
         x = self._more(X)
@@ -170,12 +192,18 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
             return rowwise.elbo_of(self.model_, self.encoding_, x, seed=self.seed_)
 
     def sample(
-        self, n_per_class: int = 1, *, temperature: float | None = None, random_state: Any = 0
+        self,
+        n_per_class: int = 1,
+        *,
+        classes: Sequence[Any] | None = None,
+        temperature: float | None = None,
+        random_state: Any = 0,
     ) -> tuple[Any, np.ndarray]:
         """New labelled examples: X in the form that `fit` was given, and y (n_per_class x classes,), class by class.
 
         Args:
             n_per_class: of each class.
+            classes: labels to draw; None draws all. Which others are drawn does not change the examples of a class.
             temperature: of the chains; below 1 surer and less varied. None takes that of the settings.
             random_state: other samples for other numbers; None draws new ones at each call.
         """
@@ -185,9 +213,16 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
         sampling = self.settings_.sampling
         heat = sampling.temperature if temperature is None else temperature
         chains = LangevinSettings(sampling.num_steps, sampling.step_size, heat)
-        with self.threads():
+        if classes is not None and (isinstance(classes, str) or not isinstance(classes, Iterable)):
+            raise InputError(f"classes must be a list of labels, but {classes!r} came: put it into a list")
+        with self.threads(), as_input_errors():
             drawn = draw_samples(
-                self.model_, self.encoding_, per_class=int(n_per_class), chains=chains, seed=_seed_of(random_state)
+                self.model_,
+                self.encoding_,
+                per_class=int(n_per_class),
+                classes=None if classes is None else class_indices(list(classes), self.classes_.tolist()),
+                chains=chains,
+                seed=_seed_of(random_state),
             )
         return self.as_given(drawn.x), self.classes_[drawn.y]
 
@@ -280,7 +315,7 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
         unlabeled_X = opened(unlabeled_X)
         held = read_held(learned_from, modality=kind, schema=self.schema, rate=self.rate, beside=unlabeled_X)
         self._keep_items(None if features is None else X, held.x)
-        self.held_ = Held(held.x[:0], held.kind, held.about, held.images, held.frame)
+        self.held_ = Held(held.x[:0], held.kind, held.about, held.frame)
         parts: dict[str, Any] = {
             "x": held.x,
             "y": labels,
@@ -308,7 +343,8 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
             return validate_data(self, X, reset=reset, accept_sparse=True, dtype=[np.float64, np.float32])
         if reset:
             self.__dict__.pop("feature_names_in_", None)
-        if is_frame(X) or (kind == Kind.TABLE and isinstance(X, np.ndarray)):
+        named = reset or hasattr(self, "feature_names_in_")  # a table's own schema tells of missing columns
+        if named and (is_frame(X) or (kind == Kind.TABLE and isinstance(X, np.ndarray))):
             _check_feature_names(self, X, reset=reset)
         if rows_of(X) == 0:
             raise InputError(f"at least one example is needed, but X has 0 sample(s) (shape={np.shape(X)})")
@@ -398,7 +434,18 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
         self.encoding_, self.model_ = run.encoding, run.model()
         self.history_ = read_history(out / "history.jsonl")
         self.n_iter_, self.stopped_because_ = result.steps, result.stopped_because
+        usual = load_settings(self.preset or default_preset("", dataset)).learning.steps
+        self.expected_iter_ = min(settings.learning.steps, usual)
+        if said := untrained(self.n_iter_, self.expected_iter_):
+            warnings.warn(f"{said}; {self.stopped_because_}: allow more time", ConvergenceWarning, stacklevel=3)
         self._workspace, self._run, self._dataset = workspace, run, dataset
+
+
+def untrained(steps: int, expected: int) -> str | None:
+    """A sentence where so few of the expected steps were done that little can have been learned."""
+    if steps >= TRAINED * expected:
+        return None
+    return f"the model is practically untrained: only {steps:,} of {expected:,} steps were done"
 
 
 class _Workspace:

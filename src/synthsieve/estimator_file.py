@@ -53,6 +53,7 @@ def save(estimator: LatentEBMClassifier, path: Path) -> Path:
         "history": estimator.history_,
         "stopped_because": estimator.stopped_because_,
         "n_iter": estimator.n_iter_,
+        "expected_iter": estimator.expected_iter_,
         "seed": estimator.seed_,
         "notes": list(estimator.notes_),
         "n_features_in": estimator.n_features_in_,
@@ -79,6 +80,7 @@ def load(cls: type[Fitted], path: Path) -> Fitted:
         estimator.history_ = list(header["history"])
         estimator.stopped_because_, estimator.n_iter_ = str(header["stopped_because"]), int(header["n_iter"])
         estimator.notes_ = tuple(str(note) for note in header.get("notes", ()))  # earlier files had none
+        estimator.expected_iter_ = int(header.get("expected_iter", estimator.n_iter_))  # earlier versions wrote none
         estimator.seed_, estimator.n_features_in_ = int(header["seed"]), int(header["n_features_in"])
         if header["feature_names_in"]:
             estimator.feature_names_in_ = np.array([str(name) for name in header["feature_names_in"]], dtype=object)
@@ -122,6 +124,10 @@ def _model(estimator: LatentEBMClassifier, tensors: dict[str, torch.Tensor]) -> 
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
+    if path.is_dir():
+        raise CheckpointError(
+            f"{path} is a folder, not a file that save() wrote: open it with synthsieve.load({path.name!r})"
+        )
     if not path.is_file():
         raise CheckpointError(f"there is no estimator at {path}: give the file that save() wrote")
     try:

@@ -30,7 +30,7 @@ EXACT: dict[str, Any] = {
     "small decimals": pa.array([Decimal(i) / 8 for i in range(N)], pa.decimal128(6, 3)),
     "halves": pa.array(np.arange(N, dtype=np.float16) / 2),
     "huge floats": pa.array([(-1.0) ** i * 1.7e308 for i in range(N)]),
-    "tiny floats": pa.array([5e-324 * i for i in range(N)]),
+    "tiny floats": pa.array([1e-290 * i for i in range(N)]),
 }
 
 

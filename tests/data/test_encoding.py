@@ -9,6 +9,7 @@ import pytest
 
 from synthsieve.data.dataset import Dataset, Examples, Kind
 from synthsieve.data.encoding import ImageEncoding, VectorEncoding, fit_encoding, from_json
+from synthsieve.data.image_form import ImageForm
 from synthsieve.errors import DataError
 
 
@@ -38,13 +39,13 @@ def test_sides_that_are_no_multiple_of_four_are_padded_and_cut_back(shape: tuple
 
 
 def test_the_range_of_pixel_values_is_kept_with_the_encoding() -> None:
-    plain, ranged = ImageEncoding((1, 8, 8)), ImageEncoding((1, 8, 8), (0.0, 16.0))
+    plain, ranged = ImageEncoding((1, 8, 8)), ImageEncoding((1, 8, 8), ImageForm("hw", "int64", (0.0, 16.0)))
     assert plain.to_json() == {"kind": "image", "shape": [1, 8, 8]}  # as in files of earlier versions
     for encoding in (plain, ranged):
         assert from_json(json.loads(json.dumps(encoding.to_json()))) == encoding
     for damage in ([0], [3, 2], ["a", "b"], [0, 1e999], 5):
         with pytest.raises(DataError, match="damaged"):
-            from_json({**ranged.to_json(), "value_range": damage})
+            from_json({**ranged.to_json(), "form": {**ranged.form.to_json(), "value_range": damage}})
 
 
 def test_a_column_of_denormal_numbers_is_constant() -> None:

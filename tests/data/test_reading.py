@@ -12,6 +12,7 @@ from PIL import Image
 
 from synthsieve.data.dataset import Kind
 from synthsieve.data.encoding import fit_encoding
+from synthsieve.data.image_form import ImageForm
 from synthsieve.data.labels import read_labels
 from synthsieve.data.sources import load
 from synthsieve.errors import DataError
@@ -76,14 +77,14 @@ def test_the_note_and_the_encoding_name_the_range(tmp_path: Path) -> None:
     assert "outside the range of training, 0 to 16, and are clipped" in dataset.notes[1]
     assert dataset.test is not None
     np.testing.assert_array_equal(dataset.test.x, dataset.train.x[:2])
-    assert fit_encoding(dataset, np.arange(40)).to_json()["value_range"] == [0, 16]
+    assert fit_encoding(dataset, np.arange(40)).to_json()["form"]["value_range"] == [0, 16]
 
 
 @pytest.mark.parametrize("top", [128, 255])
 def test_bytes_that_reach_the_upper_half_stay_bytes(top: int, tmp_path: Path) -> None:
     x = np.resize(np.array([0, top], np.uint8), (40, 1, 8, 8))
     dataset = load(str(made_up.write_npz(tmp_path / "a.npz", x=x)))
-    assert (dataset.train.x.dtype, dataset.notes, dataset.about) == (np.uint8, (), None)
+    assert (dataset.train.x.dtype, dataset.notes, dataset.about) == (np.uint8, (), ImageForm("chw", "uint8"))
     np.testing.assert_array_equal(dataset.train.x, x)
 
 

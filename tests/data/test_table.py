@@ -117,7 +117,7 @@ def test_new_rows_by_an_old_schema() -> None:
     turned = table().select(table().column_names[::-1]).append_column("more", [range(N)])
     more = read_more_rows(turned.drop_columns(["name", "empty"]), schema)
     np.testing.assert_array_equal(more.x, x)
-    assert more.notes == ("columns that were never learned from are passed over: 'more'",)
+    assert more.notes == ("columns that were never learned from are ignored (1): 'more'",)
     strange = table().set_column(4, "colour", [["mauve"] * N])
     again = read_more_rows(strange, schema)
     assert np.isnan(again.x[:, 4]).all()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from tests.modalities import table as mixed
 
+from synthsieve.data.cells import decimals_of
 from synthsieve.data.column_codes import CategoryCode, FixedCode, NumberCode, fit_code
 from synthsieve.data.dataset import Dataset, Examples, Kind
 from synthsieve.data.encoding import fit_encoding, from_json
@@ -211,3 +213,30 @@ def test_a_code_that_does_not_fit_its_column_is_refused(damage: str) -> None:
         value["codes"][1]["value"] = 1.0
     with pytest.raises(DataError, match="damaged or of a later version"):
         from_json(value)
+
+
+def most_decimals(cells: pa.ChunkedArray) -> int:
+    """Digits after the point of the cell that has most, as Arrow writes it."""
+    texts = [format(Decimal(text), "f").rstrip("0") for text in cells.cast(pa.string()).to_pylist()]
+    return max(len(text.partition(".")[2]) for text in texts)
+
+
+@pytest.mark.parametrize(
+    ("kind", "digits"), [*(("float64", digits) for digits in range(16)), *(("float32", digits) for digits in range(7))]
+)
+def test_drawn_numbers_have_no_more_decimals_than_the_column(kind: str, digits: int) -> None:
+    generator = np.random.default_rng(digits)
+    column = np.array([round(float(value), digits) for value in generator.random(60)]).astype(kind)
+    rows = read_rows(pa.table({"a": column, "b": np.arange(60) % 7 * 0.5}))
+    given = Dataset("t", Kind.TABLE, ("p", "q"), Examples(rows.x, np.arange(60) % 2), about=rows.schema)
+    encoding = fit_encoding(given, np.arange(60))
+    drawn = generator.normal(size=(500, *encoding.layout.shape)).astype(np.float32)
+    items = encoding.items(encoding.decode(drawn))  # type: ignore[arg-type]
+    assert str(items.schema.field("a").type) == {"float64": "double", "float32": "float"}[kind]
+    assert most_decimals(items.column("a")) <= most_decimals(pa.chunked_array([column])) <= digits
+
+
+def test_numbers_of_more_decimals_than_float64_has_are_not_rounded() -> None:
+    assert decimals_of(np.random.default_rng(0).normal(size=50)) is None
+    assert decimals_of(np.array([0.5, 2.0**60])) is None
+    assert decimals_of(np.array([2.0**60, 3.0])) == 0

@@ -36,7 +36,7 @@ def run(tmp_path_factory):
 def test_shards_are_the_samples_of_one_process(tmp_path, run, monkeypatch):
     monkeypatch.setattr(sample, "SHARD", 40)
     chains = LangevinSettings(num_steps=3)
-    asked = {"per_class": 9, "num_classes": 10, "chains": chains, "noise": True, "seed": 5}
+    asked = {"per_class": 9, "labels": range(10), "chains": chains, "noise": True, "seed": 5}
     paths = sample_shards(Drawing(run.path, tmp_path / "out", **asked), engine=InProcess())
     assert [path.name for path in paths] == ["part-00000.parquet", "part-00001.parquet", "part-00002.parquet"]
     alone = draw_samples(run.model(), run.encoding, per_class=9, chains=chains, noise=True, seed=5)
@@ -54,6 +54,9 @@ def test_shards_are_the_samples_of_one_process(tmp_path, run, monkeypatch):
     assert contents(tmp_path / "out") == contents(tmp_path / "again")
     with pytest.raises(ConfigError, match="a new or empty folder"):
         sample_shards(Drawing(run.path, tmp_path / "out", **asked), engine=InProcess())
+    sample_shards(Drawing(run.path, tmp_path / "some", **{**asked, "labels": (2, 7)}), engine=InProcess())
+    of_two = table.filter([name in ("2", "7") for name in table["class"].to_pylist()])
+    assert pq.read_table(tmp_path / "some").to_pylist() == of_two.to_pylist()
 
 
 def test_two_into_one_folder_are_refused_before_the_work_folder_of_the_first_is_swept(tmp_path, run, monkeypatch):

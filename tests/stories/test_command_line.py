@@ -2,6 +2,7 @@
 
 import io
 import json
+import shutil
 import subprocess
 import sys
 from contextlib import redirect_stderr, redirect_stdout
@@ -82,6 +83,33 @@ def test_sample_writes_arrays_and_a_picture_with_a_row_a_class(fitted, tmp_path)
         assert np.array_equal(first, again["x"])
 
 
+def test_sample_draws_the_classes_it_is_asked_for(fitted, tmp_path):
+    out, _ = fitted
+    synthsieve("sample", out, "--per-class", 5, "--to", tmp_path / "all.npz", "--threads", 1)
+    words = ("sample", out, "--class", 7, "--class", 2, "--n", 5, "--to", tmp_path / "two.npz", "--threads", 1)
+    assert "10 samples, 5 of each of 2 classes" in synthsieve(*words).stdout
+    with np.load(tmp_path / "all.npz") as every, np.load(tmp_path / "two.npz") as two:
+        assert np.array_equal(two["x"], every["x"][np.isin(every["y"], [2, 7])])
+        assert two["y"].tolist() == [2] * 5 + [7] * 5
+    assert "5 of class 7" in synthsieve("sample", out, "--class", 7, "--n", 5, "--to", tmp_path / "one.npz").stdout
+    assert "no class '77' to draw: did you mean '7'" in synthsieve("sample", out, "--class", 77, code=2).stderr
+    assert "draw fewer" in synthsieve("sample", out, "--n", 10**12, code=2).stderr
+    assert not (out / "samples.npz").exists()
+
+
+def test_the_folder_of_run_is_taken_as_the_model_in_it(fitted, tmp_path):
+    out, report = fitted
+    shutil.copytree(out, tmp_path / "model")
+    again = json.loads(synthsieve("evaluate", tmp_path, "--json", "--threads", 1).stdout)
+    assert again["accuracy"] == report["test_accuracy"]
+    assert (tmp_path / "evaluation.json").is_file()
+    synthsieve("sample", tmp_path, "--per-class", 1, "--threads", 1)
+    assert (tmp_path / "samples.npz").is_file()
+    (tmp_path / "begun" / "seed-0" / "first-phase").mkdir(parents=True)
+    (tmp_path / "begun" / "seed-0" / "first-phase" / "run.json").write_text("{}", encoding="utf-8")
+    assert "not finished" in synthsieve("sample", tmp_path / "begun", code=2).stderr
+
+
 def test_resume_is_refused_with_other_settings_and_a_second_fit_without_it(fitted):
     out, _ = fitted
     words = ["fit", "digits", "-o", out, "--labels", 60, "--seed", 3, *quick()]
@@ -154,6 +182,11 @@ def test_doctor_names_versions_data_and_presets(tmp_path):
     assert report["data"]["digits"] == "embedded"
     assert {"digits-minutes", "mnist-minutes", "svhn-cpu", "svhn-paper"} <= set(report["presets"])
     assert report["cores"] >= 1
+    assert set(report["data"]) == {"digits", "svhn", "mnist", "adult", "sst2", "spoken-digits"}
+    for name in ("train.tsv", "dev.tsv", "adult.data", "adult.test", "7_ann_0.wav"):
+        (tmp_path / name).touch()
+    found = json.loads(synthsieve("doctor", "--json", "--data-dir", tmp_path).stdout)["data"]
+    assert found["sst2"] == found["adult"] == found["spoken-digits"] == str(tmp_path)
 
 
 def test_help_and_import_need_no_torch():

@@ -14,9 +14,11 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from sklearn.datasets import load_digits
 from tests.experiments.conftest import TINY, crew_here, work_here
 from tests.stories.test_command_line import synthsieve
 
+from synthsieve import load
 from synthsieve.evaluation.answers import read_answers, write_answers
 from synthsieve.experiments.arms import BASELINE, Arm, Cell, cells
 
@@ -129,6 +131,20 @@ def test_the_model_kept_can_be_evaluated_and_sampled_from(whole, copy):
     synthsieve("sample", copy / "model", "--per-class", 2, "--threads", 1)
     with np.load(copy / "model" / "samples.npz", allow_pickle=False) as drawn:
         assert drawn["x"].shape == (20, 1, 8, 8)
+
+
+def test_the_folder_of_a_run_predicts_evaluates_and_opens_as_an_estimator(whole, copy, tmp_path):
+    _, said = whole
+    report = json.loads(synthsieve("evaluate", copy, "--json", "--threads", 1).stdout)
+    assert report["accuracy"] == said["proof"]["accuracy"][said["chosen"]][0]
+    digits = load_digits()
+    np.savez(tmp_path / "new.npz", x=(digits.images[:50] * (255 / 16)).astype(np.uint8))
+    synthsieve("predict", copy, tmp_path / "new.npz", "-o", tmp_path / "p.npz", "--threads", 1)
+    with np.load(tmp_path / "new.npz") as new, np.load(tmp_path / "p.npz", allow_pickle=False) as found:
+        estimator = load(copy)
+        assert np.array_equal(found["probabilities"], estimator.predict_proba(new["x"]))
+        assert np.array_equal(found["predicted"], estimator.predict(new["x"]))
+    assert estimator.classes_.tolist() == list(range(10))
 
 
 def test_the_same_command_again_trains_nothing_and_says_the_same(whole, copy, crew_here):

@@ -11,6 +11,7 @@ from synthsieve.cli.doctor import doctor
 from synthsieve.cli.evaluate import evaluate
 from synthsieve.cli.export import export
 from synthsieve.cli.fit import fit
+from synthsieve.cli.predict import predict
 from synthsieve.cli.printing import echo
 from synthsieve.cli.report import report
 from synthsieve.cli.reproduce import reproduce
@@ -46,7 +47,7 @@ def _root(
     pass
 
 
-for verb in (run, fit, sample, export, report, evaluate, select, reproduce, serve, doctor):
+for verb in (run, fit, predict, sample, export, report, evaluate, select, reproduce, serve, doctor):
     app.command()(verb)
 
 

@@ -24,14 +24,22 @@ def doctor(data_dir: options.DataDir = None, as_json: options.Json = False, debu
     import torch
 
     from synthsieve.config import preset_names
-    from synthsieve.data.download import MNIST, SVHN, find
+    from synthsieve.data.download import ADULT, MNIST, SVHN, find
+    from synthsieve.data.spoken_digits import find_recordings
+    from synthsieve.data.sst2 import find_files
+    from synthsieve.errors import DataError
     from synthsieve.learning.run_folder import versions
 
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     data = {"digits": "embedded"}
-    for publication in (SVHN, MNIST):
+    for publication in (SVHN, MNIST, ADULT):
         found = [find(publication, file, data_dir) for file in publication.files]
         data[publication.name] = "absent" if None in found else str(found[0].parent)  # type: ignore[union-attr]
+    for name, find_it in (("sst2", find_files), ("spoken-digits", find_recordings)):
+        try:
+            data[name] = str(find_it(data_dir))
+        except DataError:
+            data[name] = "absent"
     found_versions = versions()
     report: dict[str, Any] = {
         "versions": found_versions,

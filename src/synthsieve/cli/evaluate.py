@@ -29,7 +29,7 @@ def evaluate(
     if part not in ("test", "validation"):
         raise ConfigError(f"--part can be test or validation, got {part!r}")
     options.use_threads(threads)
-    run = RunFolder.open(out)
+    run = RunFolder.find(out)
     origin = run.origin if data_dir is None else replace(run.origin, data_dir=str(data_dir.resolve()))
     dataset = origin.load()
     run.split.check_against(dataset)

@@ -23,7 +23,7 @@ def _check_out(out: Path) -> Path:
 
 
 Out = Annotated[Path, typer.Option("--out", "-o", help="Folder to write to.", callback=_check_out)]
-Run = Annotated[Path, typer.Argument(help="The folder that `synthsieve fit` wrote.", metavar="OUT")]
+Run = Annotated[Path, typer.Argument(help="The folder that `synthsieve run` or `fit` wrote.", metavar="OUT")]
 Source = Annotated[
     str,
     typer.Argument(

@@ -14,7 +14,11 @@ from synthsieve.cli.options import finish
 def sample(
     context: typer.Context,
     out: options.Run,
-    per_class: Annotated[int, typer.Option(min=1, help="Samples of each class.")] = 10,
+    per_class: Annotated[int, typer.Option("--per-class", "--n", min=1, help="Samples of each class.")] = 10,
+    class_: Annotated[
+        list[str] | None,
+        typer.Option("--class", help="Draw this class alone; may be given several times; all classes if not given."),
+    ] = None,
     to: Annotated[
         Path | None, typer.Option("--to", help="Where to write; OUT/samples.npz if not given. With --cluster a folder.")
     ] = None,
@@ -34,7 +38,7 @@ def sample(
 
     from synthsieve.distributed.on_ray import connected
     from synthsieve.distributed.sample import Drawing, sample_shards
-    from synthsieve.drawing import draw_samples
+    from synthsieve.drawing import class_indices, draw_samples
     from synthsieve.errors import ConfigError
     from synthsieve.export.samples import write_items
     from synthsieve.learning.run_folder import RunFolder
@@ -44,7 +48,8 @@ def sample(
     from synthsieve.sampling.langevin import LangevinSettings
 
     options.use_threads(threads)
-    run = RunFolder.open(out)
+    run = RunFolder.find(out)
+    classes = None if class_ is None else class_indices(class_, run.split.classes)
     defaults = run.settings.sampling
     if temperature is not None and not math.isfinite(temperature):
         raise ConfigError(f"--temperature expects a finite number, 0 or more, got {temperature}")
@@ -57,17 +62,17 @@ def sample(
     context.with_resource(locked_beside(path))
     if cluster is not None:
         drawing = Drawing(
-            run=out.resolve(),
+            run=run.path.resolve(),
             out=path.resolve(),
             per_class=per_class,
-            num_classes=len(run.split.classes),
+            labels=range(len(run.split.classes)) if classes is None else classes,
             chains=chains,
             noise=noise,
             seed=run.settings.seed if seed is None else seed,
         )
         with connected(cluster, workers=workers) as engine:
             paths = sample_shards(drawing, engine=engine, progress=for_stream("sample", quiet=quiet))
-        count = per_class * drawing.num_classes
+        count = per_class * len(drawing.labels)
         told = {"samples": str(path), "count": count, "classes": list(run.split.classes), "shards": len(paths)}
         finish(told, [f"{count} samples, {per_class} of each class, in {len(paths)} shards: {path}"], as_json=as_json)
         return
@@ -75,6 +80,7 @@ def sample(
         run.model(),
         run.encoding,
         per_class=per_class,
+        classes=classes,
         chains=chains,
         noise=noise,
         seed=run.settings.seed if seed is None else seed,
@@ -82,7 +88,9 @@ def sample(
     )
     drawn.write(path, run.split.classes)
     report = {"samples": str(path), "count": len(drawn.y), "classes": list(run.split.classes)}
-    lines = [f"{len(drawn.y)} samples, {per_class} of each of {len(run.split.classes)} classes: {path}"]
+    kinds = len(drawn.y) // per_class
+    of = f"each of {kinds} classes" if kinds > 1 else f"class {run.split.classes[drawn.y[0]]}"
+    lines = [f"{len(drawn.y)} samples, {per_class} of {of}: {path}"]
     labels = [run.split.classes[y] for y in drawn.y]
     shown = write_items(path.with_suffix(""), shown_items(run, drawn.x), labels, label_name=run.origin.label or "label")
     report["shown"] = [str(one) for one in shown]

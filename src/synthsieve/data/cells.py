@@ -16,8 +16,8 @@ FEWEST_FOR_ID = 20  # rows; in a shorter table distinct values are no sign
 DISTINCT_FOR_ID = 0.9  # of the texts that are there
 NAMED_LIKE_ID = re.compile(r"(^|[_\s.-])(id|uuid|guid|key|index|rownum|row)$|^unnamed: 0$|[a-z](Id|ID)$")
 TRUE, FALSE = ("true", "yes", "y", "t", "1"), ("false", "no", "n", "f", "0")
-MOST_DECIMALS = 6
 SMALLEST_NUMBER = 1e-290  # nearer to 0 is 0: float64 cannot divide by the differences of such numbers
+MOST_DECIMALS = 15  # what every float64 below 1 can hold
 WHOLE_FLOATS = 2.0**53  # below it float64 tells every two whole numbers apart
 
 
@@ -240,10 +240,21 @@ def _measured(column: Column, values: np.ndarray) -> Column:
     if column.type not in (ColumnType.NUMBER, ColumnType.DATE):
         return column
     known = values[~np.isnan(values)]
-    decimals = 0 if column.type is ColumnType.DATE else decimals_of(known)
+    decimals = 0 if column.type is ColumnType.DATE else decimals_of(known, column.arrow)
     return Column(column.name, column.type, column.arrow, (), decimals, float(known.min()), float(known.max()))
 
 
-def decimals_of(known: np.ndarray) -> int | None:
-    """The fewest digits after the point that keep every value, up to six; None where six are not enough."""
-    return next((digits for digits in range(MOST_DECIMALS + 1) if (np.round(known, digits) == known).all()), None)
+def decimals_of(known: np.ndarray, arrow: str = "double") -> int | None:
+    """The fewest digits after the point that keep every value, up to fifteen; None where those are not enough.
+
+    `known` is float64 (n,). Numbers of a narrower Arrow type, `float` or `halffloat`, have as many as that type shows:
+    its 0.1 is 0.10000000149 in float64.
+    """
+    stored = {"float": np.float32, "halffloat": np.float16}.get(arrow, np.float64)
+    largest = float(np.abs(known).max(initial=0.0))
+    for digits in range(MOST_DECIMALS + 1):
+        if digits and largest * 10.0**digits >= WHOLE_FLOATS:  # float64 has no such digits
+            return None
+        if (np.round(known, digits).astype(stored) == known.astype(stored)).all():
+            return digits
+    return None

@@ -15,6 +15,7 @@ import numpy as np
 
 from synthsieve.data.dataset import Dataset, Kind
 from synthsieve.data.features import bytes_as_floats
+from synthsieve.data.image_form import PIXELS, ImageForm
 from synthsieve.errors import DataError
 from synthsieve.layout import Layout
 
@@ -58,12 +59,11 @@ class ImageEncoding:
 
     Attributes:
         shape: (channels, height, width) of one image.
-        value_range: the (low, high) of the source that became [-1, 1] when it was read, by which new images are read
-            too (`data.features.read_features`); None for uint8 images.
+        form: how the source held images, and the range of values that became [-1, 1]; new images are read alike.
     """
 
     shape: tuple[int, ...]
-    value_range: tuple[float, float] | None = None
+    form: ImageForm = PIXELS
 
     @property
     def layout(self) -> Layout:
@@ -93,7 +93,7 @@ class ImageEncoding:
 
     def to_json(self) -> dict[str, Any]:
         plain = {"kind": Kind.IMAGE.value, "shape": list(self.shape)}
-        return plain if self.value_range is None else {**plain, "value_range": list(self.value_range)}
+        return plain if self.form == PIXELS else {**plain, "form": self.form.to_json()}
 
 
 def _margins(side: int) -> tuple[int, int]:
@@ -125,7 +125,8 @@ class VectorEncoding:
     def encode(self, x: np.ndarray) -> np.ndarray:
         """float32 (n, features), of mean 0 and standard deviation 1 over the training rows."""
         _check_shape(x, self.shape)
-        return ((x - self.mean) / self.scale).astype(np.float32)
+        with np.errstate(over="ignore"):  # a number beyond float32 is infinite, and told where it is used
+            return ((x - self.mean) / self.scale).astype(np.float32)
 
     def decode(self, x: np.ndarray) -> np.ndarray:
         """float32 (n, features), in the units of the source."""
@@ -187,23 +188,14 @@ def _codec(kind: str) -> Codec:
 
 
 def _fit_image(dataset: Dataset, rows: np.ndarray) -> Encoding:
-    return ImageEncoding(dataset.shape, dataset.about)
+    return ImageEncoding(dataset.shape, dataset.about or PIXELS)
 
 
 def _read_image(value: dict[str, Any]) -> Encoding:
     shape = tuple(int(side) for side in value["shape"])
     if len(shape) != 3 or not all(1 <= side <= MOST_SIDE for side in shape):
         raise ValueError(f"no image has the shape {shape}")
-    given = value.get("value_range")
-    return ImageEncoding(shape, None if given is None else read_value_range(given))
-
-
-def read_value_range(given: Any) -> tuple[float, float]:
-    """(low, high) of images, as JSON holds it; a TypeError or ValueError means that it is damaged."""
-    low, high = (float(end) for end in given)
-    if not -np.inf < low < high < np.inf:
-        raise ValueError(f"no images lie between {low} and {high}")
-    return low, high
+    return ImageEncoding(shape, ImageForm.from_json(value["form"]) if "form" in value else PIXELS)
 
 
 def _fit_vector(dataset: Dataset, rows: np.ndarray) -> Encoding:

@@ -50,11 +50,6 @@ class Features:
     value_range: tuple[float, float] | None = None
     notes: tuple[str, ...] = ()
 
-    @property
-    def about(self) -> tuple[float, float] | None:
-        """What `Dataset.about` holds of images: their range, or None for plain bytes."""
-        return None if self.x.dtype == np.uint8 else self.value_range
-
 
 def read_features(raw: np.ndarray, *, origin: str, value_range: tuple[float, float] | None = None) -> Features:
     """Images or vectors from an array of a file.

@@ -20,6 +20,7 @@ from synthsieve.data.bounds import check_claim
 from synthsieve.data.dataset import Dataset, Examples
 from synthsieve.data.download import MNIST, obtain
 from synthsieve.data.features import read_features
+from synthsieve.data.image_form import ImageForm
 from synthsieve.data.labels import read_labels
 from synthsieve.data.reasons import brief
 from synthsieve.data.sources import Request
@@ -51,7 +52,8 @@ def load_idx(request: Request) -> Dataset:
 
 
 def _read_sets(name: str, train: tuple[Path, Path], test: tuple[Path, Path] | None) -> Dataset:
-    features = read_features(read_idx(train[0]), origin=train[0].name)
+    images = read_idx(train[0])
+    features = read_features(images, origin=train[0].name)
     labels = read_labels(read_idx(train[1]), origin=train[1].name)
     own_test, notes = None, features.notes
     if test is not None:
@@ -59,7 +61,8 @@ def _read_sets(name: str, train: tuple[Path, Path], test: tuple[Path, Path] | No
         own_test = Examples(found.x, read_labels(read_idx(test[1]), origin=test[1].name, classes=labels.classes).y)
         notes += found.notes
     train_set = Examples(features.x, labels.y)
-    return Dataset(name, features.kind, labels.classes, train_set, own_test, notes=notes, about=features.about)
+    form = ImageForm.of(images, features)
+    return Dataset(name, features.kind, labels.classes, train_set, own_test, notes=notes, about=form)
 
 
 def _labels_beside(images: Path) -> Path:

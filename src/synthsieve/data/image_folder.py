@@ -219,6 +219,16 @@ def _form_notes(headers: list[tuple[str, int, int]], form: Form) -> list[str]:
     return notes
 
 
+def read_images_alike(
+    files: list[Path], shape: tuple[int, ...], progress: Progress
+) -> tuple[np.ndarray, tuple[str, ...]]:
+    """uint8 (n, *shape), resized where they are of another size, and notes on that."""
+    channels, height, width = shape
+    others = sum(_read_header(file)[1:] != (width, height) for file in files)
+    notes = (f"{others:,} images of other sizes are resized to {width}x{height}, as in training",) if others else ()
+    return _read_images(files, Form(channels, height, width, resized=others > 0), progress), notes
+
+
 def _read_images(files: list[Path], form: Form, progress: Progress) -> np.ndarray:
     """uint8 (n, channels, height, width)."""
     images = np.empty((len(files), form.channels, form.height, form.width), dtype=np.uint8)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from synthsieve.data.encoding import read_value_range
+from synthsieve.data.dataset import Kind
 from synthsieve.data.features import BYTES, MOST_CHANNELS, UNIT, Features
 
 AXES = ("hw", "chw", "hwc")
@@ -28,10 +28,13 @@ class ImageForm:
     value_range: tuple[float, float] | None = None
 
     @classmethod
-    def of(cls, raw: np.ndarray, features: Features) -> ImageForm:
-        """The form of an array (n, h, w), (n, c, h, w) or (n, h, w, c), which was read as `features`."""
+    def of(cls, raw: np.ndarray, features: Features) -> ImageForm | None:
+        """The form of an array (n, h, w), (n, c, h, w) or (n, h, w, c) that was read as `features`; None of vectors."""
+        if features.kind is not Kind.IMAGE:
+            return None
+        span = None if features.x.dtype == np.uint8 else features.value_range
         with_channels = "chw" if raw.shape[1] <= MOST_CHANNELS else "hwc"
-        return cls("hw" if raw.ndim == 3 else with_channels, raw.dtype.name, features.about)
+        return cls("hw" if raw.ndim == 3 else with_channels, raw.dtype.name, span)
 
     def range_for(self, raw: np.ndarray) -> tuple[float, float] | None:
         """By which range new images are read, so that they are scaled as the first ones were; None: look at them."""
@@ -63,8 +66,18 @@ class ImageForm:
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> ImageForm:
         """What `to_json` gave; a KeyError, TypeError or ValueError means that it is damaged."""
-        span = None if value["value_range"] is None else read_value_range(value["value_range"])
+        span = None if value["value_range"] is None else _read_range(value["value_range"])
         dtype = np.dtype(str(value["dtype"]))
         if value["axes"] not in AXES or dtype.kind not in "buif":
             raise ValueError(f"no form of images is {value['axes']}, {dtype}, {span}")
         return cls(value["axes"], dtype.name, span)
+
+
+PIXELS = ImageForm("chw", "uint8")  # of files of images
+
+
+def _read_range(given: Any) -> tuple[float, float]:
+    low, high = (float(end) for end in given)
+    if not -np.inf < low < high < np.inf:
+        raise ValueError(f"no images lie between {low} and {high}")
+    return low, high

@@ -28,8 +28,7 @@ class Held:
     Attributes:
         x: as `data.dataset.Examples` stores them.
         kind: the modality.
-        about: what `Dataset.about` holds for that kind.
-        images: how the user's array holds them, where they are images.
+        about: what `Dataset.about` holds for that kind: of images, how the user's array holds them.
         frame: where the user's examples came as a pandas data frame, what Arrow noted of it; they go back as one.
         notes: sentences worth telling the user.
     """
@@ -37,9 +36,13 @@ class Held:
     x: np.ndarray
     kind: str
     about: Any = None
-    images: ImageForm | None = None
     frame: str | None = None
     notes: tuple[str, ...] = ()
+
+    @property
+    def images(self) -> ImageForm | None:
+        """How images are held; None of other kinds."""
+        return self.about if isinstance(self.about, ImageForm) else None
 
 
 def read_held(
@@ -65,10 +68,10 @@ def read_held(
         features = read_features(array, origin="X", value_range=_common_range(array, beside, kind))
         if features.kind != kind:
             raise DataError(f"X was to be of kind {kind}, but its shape {array.shape} is that of a {features.kind}")
-        if kind == Kind.VECTOR:
-            return Held(features.x, kind)
-        notes = (scaling_note(features.about),) if features.about not in (None, SIGNED) else ()
-        return Held(features.x, kind, features.about, ImageForm.of(array, features), notes=notes)
+        images = ImageForm.of(array, features)
+        span = None if images is None else images.value_range
+        notes = () if span is None or span == SIGNED else (scaling_note(span),)
+        return Held(features.x, kind, images, notes=notes)
     if kind == Kind.TEXT:
         return Held(store_texts(_texts(given), origin="X").x, kind)
     return Held(read_alike(given, Held(np.empty(0), kind)), kind)
@@ -160,8 +163,7 @@ def holds_text(given: Any) -> bool:
 
 def to_json(held: Held) -> dict[str, Any]:
     """A description of `held` without its examples; what the encoding knows too is not in it."""
-    images = None if held.images is None else held.images.to_json()
-    return {"kind": str(held.kind), "frame": held.frame, "images": images}
+    return {"kind": str(held.kind), "frame": held.frame}
 
 
 def from_json(value: dict[str, Any], encoding: Encoding) -> Held:
@@ -169,12 +171,17 @@ def from_json(value: dict[str, Any], encoding: Encoding) -> Held:
     kind, frame = kind_of(None, value["kind"]), value["frame"]
     if not isinstance(frame, str | None) or (frame is not None and kind != Kind.TABLE):
         raise ValueError("what it says of a data frame is no text, or there is none")
-    named = {Kind.TABLE: "schema", Kind.SOUND: "form", Kind.IMAGE: "value_range"}
-    about = getattr(encoding, named.get(kind, ""), None)  # type: ignore[call-overload]
-    images = None if value["images"] is None else ImageForm.from_json(value["images"])
-    if (images is None) != (kind != Kind.IMAGE):
-        raise ValueError(f"a form of images came with examples of kind {kind}, or none with images")
-    return Held(np.empty(0), kind, about, images, frame)
+    if value.get("images") is not None:  # earlier versions wrote the form of images here, not with the encoding
+        if kind != Kind.IMAGE:
+            raise ValueError(f"a form of images came with examples of kind {kind}")
+        return Held(np.empty(0), kind, ImageForm.from_json(value["images"]))
+    return Held(np.empty(0), kind, about_of(encoding), frame)
+
+
+def about_of(encoding: Encoding) -> Any:
+    """What `Dataset.about` held when the encoding was fitted."""
+    named = {Kind.TABLE: "schema", Kind.SOUND: "form", Kind.IMAGE: "form"}
+    return getattr(encoding, named.get(encoding.layout.kind, ""), None)  # type: ignore[call-overload]
 
 
 def _is_mixed(given: Any) -> bool:

@@ -14,6 +14,7 @@ import numpy as np
 from synthsieve.archive import checked_text, read_arrays, read_header
 from synthsieve.data.dataset import Dataset, Examples
 from synthsieve.data.features import Features, read_features
+from synthsieve.data.image_form import ImageForm
 from synthsieve.data.labels import check_classes, read_labels
 from synthsieve.data.reasons import brief
 from synthsieve.data.sources import Request
@@ -35,7 +36,7 @@ def load_npz(request: Request) -> Dataset:
             )
     if ("x_test" in arrays) != ("y_test" in arrays):
         raise DataError(f"{path}: x_test and y_test belong together, but only one of them came")
-    features = read_features(arrays["x"], origin=f"{path.name}, x", value_range=_value_range(arrays, path))
+    features = read_features(arrays["x"], origin=f"{path.name}, x", value_range=value_range_in(arrays, path))
     labels = read_labels(arrays["y"], origin=f"{path.name}, y")
     groups = read_groups(arrays["groups"], len(labels.y), origin=f"{path.name}, groups") if "groups" in arrays else None
     test, notes = None, list(features.notes)
@@ -44,7 +45,8 @@ def load_npz(request: Request) -> Dataset:
         notes += more
     train = Examples(features.x, labels.y, groups)
     told = (*check_classes(labels, origin=f"{path.name}: y"), *(f"{path.name}: {note}" for note in notes))
-    return Dataset(path.stem, features.kind, labels.classes, train, test, notes=told, about=features.about)
+    form = ImageForm.of(arrays["x"], features)
+    return Dataset(path.stem, features.kind, labels.classes, train, test, notes=told, about=form)
 
 
 def _read_test(
@@ -57,7 +59,8 @@ def _read_test(
     return Examples(features.x, y), [f"x_test: {note}" for note in features.notes]
 
 
-def _value_range(arrays: dict[str, np.ndarray], path: Path) -> tuple[float, float] | None:
+def value_range_in(arrays: dict[str, np.ndarray], path: Path) -> tuple[float, float] | None:
+    """What float images span, by the file's own `range`; None where it has none."""
     if "range" not in arrays:
         return None
     given = arrays["range"]

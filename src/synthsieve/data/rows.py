@@ -98,13 +98,13 @@ def read_more_rows(table: Any, schema: TableSchema, *, origin: str = "the table"
     if lacking:
         raise DataError(f"{origin} must have the columns that were learned from, but {listed(lacking)} are not there")
     extra = [name for name in names if name not in schema.names]
-    notes = [f"columns that were never learned from are passed over: {listed(extra)}"] if extra else []
+    notes = [f"columns that were never learned from are ignored ({len(extra)}): {listed(extra)}"] if extra else []
     x = np.full((table.num_rows, len(schema)), np.nan)
     for i, column in enumerate(schema.columns):
         if column.is_learned:
             x[:, i], unknown = cells(table.column(column.name), column, origin=origin)
             if unknown:
-                notes.append(f"{unknown} cells of {column.name!r} hold a category never seen: taken as missing")
+                notes.append(f"{unknown:,} cells of {column.name!r} hold a category never seen: taken as missing")
     return Rows(x, schema, tuple(notes))
 
 

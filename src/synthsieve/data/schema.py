@@ -47,7 +47,7 @@ class Column:
         type: what its cells are.
         arrow: the Arrow type it came in and goes out in, as Arrow writes it: `int64`, `string`, `timestamp[us]`.
         categories: the text of each stored index, for categories; of 0 and 1, for booleans that came as such words.
-        decimals: digits after the point, for numbers; 0 is whole numbers, None as many as float64 has.
+        decimals: digits after the point, for numbers; 0 is whole numbers, None where fifteen are not enough.
         low, high: the least and greatest value, for numbers, dates and whole ids.
     """
 

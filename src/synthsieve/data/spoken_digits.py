@@ -23,7 +23,7 @@ FORM = SoundFormat()
 
 def load_spoken_digits(request: Request) -> Dataset:
     """Spectrograms in order of file name; the source has no test set, so whole speakers are held out."""
-    folder = _find(request.data_dir)
+    folder = find_recordings(request.data_dir)
     found = [(path, match) for path in sorted(folder.iterdir()) if (match := NAME.fullmatch(path.name))]
     digits = read_labels(np.array([match["digit"] for _, match in found]), origin=folder.name)
     _, speakers = np.unique([match["speaker"] for _, match in found], return_inverse=True)
@@ -32,7 +32,7 @@ def load_spoken_digits(request: Request) -> Dataset:
     return Dataset("spoken-digits", Kind.SOUND, digits.classes, train, about=FORM)
 
 
-def _find(data_dir: Path | None) -> Path:
+def find_recordings(data_dir: Path | None) -> Path:
     """The folder of recordings under `data_dir` or the cache.
 
     It is not fetched: the publisher ships a git repository, whose archives have no checksum to be held against.

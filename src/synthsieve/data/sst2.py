@@ -25,8 +25,8 @@ def load_sst2(request: Request) -> Dataset:
     They are looked for in `data_dir`, its folder `sst2`, and the cache. The two columns may come in either order. In
     the training file most rows are phrases cut out of a whole sentence; rows of one sentence are alike.
     """
-    train_path, test_path = _find(request.data_dir)
-    (train, train_y), (test, test_y) = _read(train_path), _read(test_path)
+    folder = find_files(request.data_dir)
+    (train, train_y), (test, test_y) = (_read(folder / name) for name in FILES)
     dtype = max(train.x.dtype, test.x.dtype, key=lambda one: one.itemsize)
     return Dataset(
         "sst2",
@@ -38,12 +38,13 @@ def load_sst2(request: Request) -> Dataset:
     )
 
 
-def _find(data_dir: Path | None) -> tuple[Path, Path]:
+def find_files(data_dir: Path | None) -> Path:
+    """The folder of the two files, `data_dir` or the cache; a DataError where they are in neither."""
     given = [] if data_dir is None else [Path(data_dir), Path(data_dir) / "sst2"]
     folders = [*given, cache_dir() / "sst2"]
     for folder in folders:
         if all((folder / name).is_file() for name in FILES):
-            return folder / FILES[0], folder / FILES[1]
+            return folder
     raise DataError(
         f"sst2 needs {FILES[0]} and {FILES[1]}, which are in none of {', '.join(map(str, folders))}: fetch SST-2 from"
         f" {PAGE} and name its folder with --data-dir"

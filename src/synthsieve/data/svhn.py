@@ -14,7 +14,8 @@ import numpy as np
 
 from synthsieve.data.dataset import Dataset, Examples, Kind
 from synthsieve.data.download import SVHN, obtain
-from synthsieve.data.features import Features, read_features
+from synthsieve.data.features import read_features
+from synthsieve.data.image_form import ImageForm
 from synthsieve.data.labels import listed, read_labels
 from synthsieve.data.mat import read_mat5
 from synthsieve.data.npz import read_groups, read_npy
@@ -37,41 +38,55 @@ def load_mat(request: Request) -> Dataset:
 
 
 def _read_pair(name: str, train: Path, test: Path | None) -> Dataset:
-    features, digits, groups = read_mat(train)
+    images, digits, groups = read_mat(train)
+    features = read_features(images, origin=train.name)
     labels = read_labels(digits, origin=train.name)
     own_test, notes = None, features.notes
     if test is not None:
-        found, test_digits, test_groups = read_mat(test, features.value_range)
+        test_images, test_digits, test_groups = read_mat(test)
+        found = read_features(test_images, origin=test.name, value_range=features.value_range)
         test_labels = read_labels(test_digits, origin=test.name, classes=labels.classes)
         own_test = Examples(found.x, test_labels.y, test_groups)
         notes += found.notes
     train_set = Examples(features.x, labels.y, groups)
-    return Dataset(name, Kind.IMAGE, labels.classes, train_set, own_test, notes=notes, about=features.about)
+    form = ImageForm.of(images, features)
+    return Dataset(name, Kind.IMAGE, labels.classes, train_set, own_test, notes=notes, about=form)
 
 
-def read_mat(
-    path: Path, value_range: tuple[float, float] | None = None
-) -> tuple[Features, np.ndarray, np.ndarray | None]:
-    """Images (n, channels, height, width), digits (n,) and photo ids (n,) or None."""
+def read_mat(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """Images uint8 (n, channels, height, width), digits (n,) and photo ids (n,) or None."""
+    found = _arrays(path, ("X", "y"))
+    images, y = _images(found["X"], path), found["y"].reshape(-1)
+    if y.dtype.kind not in "iuf" or not np.isin(y, np.arange(1, 11)).all():
+        raise DataError(f"{path}: labels must be digits 1 to 10, with 10 for zero, but others came")
+    if len(images) != len(y):
+        raise DataError(f"{path}: every image needs one label, but {len(images)} images came with {len(y)} labels")
+    return images, y.astype(np.int64) % 10, _photo_ids(path, len(y))
+
+
+def read_mat_images(path: Path) -> np.ndarray:
+    """Images uint8 (n, channels, height, width); y need not be there."""
+    return _images(_arrays(path, ("X",))["X"], path)
+
+
+def _arrays(path: Path, names: tuple[str, ...]) -> dict[str, np.ndarray]:
     try:
-        found = read_mat5(path, ("X", "y"))
+        found = read_mat5(path, names)
     except (OSError, ValueError, struct.error, zlib.error) as error:
         raise DataError(
             f"{path} cannot be read as a .mat file ({brief(error)}): it may be cut short, fetch it again"
         ) from None
-    if not {"X", "y"} <= found.arrays.keys() or found.held["X"][0] != "uint8":
+    if not set(names) <= found.arrays.keys() or found.held["X"][0] != "uint8":
         came = listed([f"{name} ({kind} {shape})" for name, (kind, shape) in found.held.items()])
-        raise DataError(f"{path} must hold X (uint8) and y as SVHN's files do, but holds {came or 'nothing'}")
-    x, y = found.arrays["X"], found.arrays["y"].reshape(-1)
+        wanted = " and ".join(["X (uint8)", *names[1:]])
+        raise DataError(f"{path} must hold {wanted} as SVHN's files do, but holds {came or 'nothing'}")
+    return found.arrays
+
+
+def _images(x: np.ndarray, path: Path) -> np.ndarray:
     if x.ndim != 4:
         raise DataError(f"{path}: X must be uint8 (height, width, channels, n), but came as {x.dtype} {x.shape}")
-    if y.dtype.kind not in "iuf" or not np.isin(y, np.arange(1, 11)).all():
-        raise DataError(f"{path}: labels must be digits 1 to 10, with 10 for zero, but others came")
-    if x.shape[3] != len(y):
-        raise DataError(f"{path}: every image needs one label, but {x.shape[3]} images came with {len(y)} labels")
-    images = np.ascontiguousarray(x.transpose(3, 2, 0, 1))
-    features = read_features(images, origin=path.name, value_range=value_range)
-    return features, y.astype(np.int64) % 10, _photo_ids(path, len(y))
+    return np.ascontiguousarray(x.transpose(3, 2, 0, 1))
 
 
 def _photo_ids(path: Path, rows: int) -> np.ndarray | None:

@@ -31,7 +31,16 @@ from synthsieve.data.written_values import find_values
 from synthsieve.errors import DataError
 from synthsieve.parquet_claims import claimed_bytes, most_bytes, text_bytes
 
-__all__ = ["labels_of", "load_csv", "load_parquet", "rows_alike", "rows_from_arrow", "tidied"]
+__all__ = [
+    "labels_of",
+    "load_csv",
+    "load_parquet",
+    "read_csv",
+    "read_parquet",
+    "rows_alike",
+    "rows_from_arrow",
+    "tidied",
+]
 
 WHOLE_AS_FLOAT = re.compile(r"-?\d+\.0+")
 LONGEST_ROW = 16 << 20  # bytes
@@ -40,18 +49,29 @@ MISSING = ("", "?", "NA", "N/A", "n/a", "nan", "NaN", "null", "NULL")
 
 def load_csv(request: Request) -> Dataset:
     """A CSV with a header row, in UTF-8; cells are parted by tabs where the name ends in .tsv."""
+    columns = (_need_label(request), request.text, *_as_written(request))
+    table = read_csv(request.path, as_written=[name for name in columns if name is not None])
+    return _from_table(table, request, tidy=True)
+
+
+def load_parquet(request: Request) -> Dataset:
+    """A Parquet file."""
+    _need_label(request)
+    return _from_table(read_parquet(request.path), request, tidy=False)
+
+
+def read_csv(path: Path, *, as_written: Collection[str] = ()) -> Any:
+    """A pyarrow table of a CSV or TSV; the cells of the columns `as_written` stay text."""
     import pyarrow as pa
     from pyarrow import csv
 
-    path = request.path
-    columns = (_need_label(request), request.text, *_as_written(request))
     delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
     parse = csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
     try:
         with path.open("rb") as stream:  # opened here: pyarrow takes no path that is not UTF-8
             header = _header(stream, delimiter)
             check_width(len(header), origin=str(path))
-            as_they_are = {name: pa.string() for name in header or columns if name and name.strip() in columns}
+            as_they_are = {name: pa.string() for name in header or as_written if name.strip() in as_written}
             # Only numbers are missing by pyarrow's word: it knows no label column, in which "NA" may be a class.
             convert = csv.ConvertOptions(column_types=as_they_are, strings_can_be_null=False, null_values=list(MISSING))
             read = csv.ReadOptions(block_size=LONGEST_ROW)
@@ -63,7 +83,7 @@ def load_csv(request: Request) -> Dataset:
     for field in table.schema:
         if pa.types.is_binary(field.type):
             raise DataError(f"{path} must be text in UTF-8, but column {field.name!r} is not: save it as UTF-8")
-    return _from_table(table, request, tidy=True)
+    return table
 
 
 def _header(stream: BinaryIO, delimiter: str) -> list[str]:
@@ -86,13 +106,11 @@ def _refused(path: Path, error: Exception) -> DataError:
     return DataError(f"{path} cannot be read as CSV in UTF-8 ({said}): mend or write it again")
 
 
-def load_parquet(request: Request) -> Dataset:
-    """A Parquet file."""
+def read_parquet(path: Path) -> Any:
+    """A pyarrow table of a Parquet file."""
     import pyarrow as pa
     from pyarrow import parquet
 
-    path = request.path
-    _need_label(request)
     try:
         # The file itself, opened here: given a path, pyarrow would read column values out of folder names.
         with path.open("rb") as stream:
@@ -103,7 +121,7 @@ def load_parquet(request: Request) -> Dataset:
         _ = list(table.column_names)
     except (pa.ArrowException, OSError, ValueError) as error:
         raise DataError(f"{path} cannot be read as Parquet ({brief(error)}): it may be cut short") from None
-    return _from_table(table, request, tidy=False)
+    return table
 
 
 def labels_of(table: Any, label: str, *, origin: str) -> Labels:

@@ -100,7 +100,7 @@ def _fit_column(cells: np.ndarray, column: Column) -> Code:
     known = cells[~np.isnan(cells)]
     if column.type is ColumnType.DATE:
         return fit_code(cells, is_category=False, decimals=0, step=date_step(known, column.arrow))
-    return fit_code(cells, is_category=column.type in CATEGORICAL, decimals=decimals_of(known))
+    return fit_code(cells, is_category=column.type in CATEGORICAL, decimals=decimals_of(known, column.arrow))
 
 
 def _read(value: dict[str, Any]) -> TableEncoding:

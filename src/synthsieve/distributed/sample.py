@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -28,28 +29,32 @@ class Drawing:
 
     Attributes:
         run: the folder of the fitted run; out: the folder that the shards are written under.
-        per_class, num_classes: how many chains there are.
+        per_class, labels: how many chains there are of each class, and of which classes.
         chains, noise, seed: as in `drawing.draw_samples`.
     """
 
     run: Path
     out: Path
     per_class: int
-    num_classes: int
+    labels: Sequence[int]
     chains: LangevinSettings
     noise: bool
     seed: int
 
     @property
+    def count(self) -> int:
+        return self.per_class * len(self.labels)
+
+    @property
     def num_shards(self) -> int:
-        return -(-self.per_class * self.num_classes // SHARD)
+        return -(-self.count // SHARD)
 
     def rows(self, number: int) -> np.ndarray:
-        return np.arange(number * SHARD, min((number + 1) * SHARD, self.per_class * self.num_classes))
+        return np.arange(number * SHARD, min((number + 1) * SHARD, self.count))
 
 
 def sample_shards(drawing: Drawing, *, engine: Engine, progress: Progress | None = None) -> list[Path]:
-    """Draw `per_class` samples of every class into OUT/part-NNNNN.parquet, beside OUT/_samples.json; all or none.
+    """Draw `per_class` samples of each class into OUT/part-NNNNN.parquet, beside OUT/_samples.json; all or none.
 
     The samples are those of `drawing.draw_samples` with one thread. Columns: `class`, `latent`, `chain_seed`, `x`
     (flat; its shape is in _samples.json), `logit_CLASS` for every class, `entropy`. `select` reads the folder.
@@ -86,7 +91,7 @@ def draw_shard(drawing: Drawing, number: int) -> dict[str, Any]:
     torch.set_num_threads(1)  # another number may round sums otherwise
     run, model = _opened(drawing.run)
     rows = drawing.rows(number)
-    y, place = rows // drawing.per_class, rows % drawing.per_class
+    y, place = np.asarray(drawing.labels)[rows // drawing.per_class], rows % drawing.per_class
     pairs = zip(y.tolist(), place.tolist(), strict=True)
     seeds = np.array([chain_seed(drawing.seed, label, within) for label, within in pairs])
     z = draw_latents(model, y, seeds, chains=drawing.chains)
@@ -141,7 +146,7 @@ def _lists(matrix: np.ndarray) -> Any:
 
 def _about(drawing: Drawing, told: dict[str, Any]) -> dict[str, Any]:
     return {
-        "rows": drawing.per_class * drawing.num_classes,
+        "rows": drawing.count,
         "per_class": drawing.per_class,
         "classes": told["classes"],
         "x": {"shape": told["shape"], "dtype": told["dtype"]},

@@ -142,6 +142,19 @@ class RunFolder:
         return run
 
     @classmethod
+    def find(cls, path: Path) -> RunFolder:
+        """The run in `path`, which `fit` wrote, or the model kept in `path`/model, where `run` wrote it."""
+        place = next((one for one in (path, path / "model") if cls.exists(one)), None)
+        if place is not None:
+            return cls.open(place)
+        if any(path.glob("seed-*/first-phase/run.json")):
+            raise CheckpointError(f"{path} holds a run that is not finished: give the same `synthsieve run` again")
+        raise CheckpointError(
+            f"{path} holds no run: expected a folder that `synthsieve fit -o` wrote (with run.json in it) or"
+            " `synthsieve run -o` (with model/run.json in it)"
+        )
+
+    @classmethod
     def open(cls, path: Path) -> RunFolder:
         """The run in `path`."""
         if not cls.exists(path):
@@ -202,11 +215,15 @@ class RunFolder:
 
     def model(self) -> GenerativeClassifier:
         """The averaged weights that did best on validation, ready for prediction and drawing."""
+        return self.best_learner().averaged
+
+    def best_learner(self) -> Learner:
+        """A learner whose averaged weights are those that did best on validation, at the step they had them."""
         path = self.best if self.best.is_file() else self.last
         self.check_size(path)
         learner = self.new_learner()
         checkpoint.load_weights(path, learner)
-        return learner.averaged
+        return learner
 
     def check_size(self, path: Path) -> None:
         """Refuse to build networks larger than the checkpoint at `path` can fill."""
