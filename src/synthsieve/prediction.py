@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,14 +18,19 @@ from synthsieve.entropy import entropy_of_probabilities
 from synthsieve.errors import ConfigError
 from synthsieve.estimator import untrained
 from synthsieve.evaluation import rowwise
+from synthsieve.experiments.classical import refitted
+from synthsieve.experiments.classical_methods import CLASSICAL, MOST_UNLABELED
+from synthsieve.experiments.views import Views
 from synthsieve.export.csv_file import csv_tables
 from synthsieve.files import written_atomically
 from synthsieve.learning.run_folder import RunFolder
 from synthsieve.loading import learned_by, open_model
 from synthsieve.lock import locked_beside
 from synthsieve.progress import Progress, Silent
+from synthsieve.review.table_file import read_table
 
 SUFFIXES = (".csv", ".parquet", ".jsonl", ".npz")
+TABLE = "table.json"
 OF_A_RUN = ("history.csv", "history.jsonl")  # files of a run whose endings predictions may have
 
 
@@ -115,6 +121,7 @@ def predict_file(
     *,
     features: str | Path | None = None,
     text: str | None = None,
+    method: str | None = None,
     force: bool = False,
     threads: int | None = 1,
     reading: Progress | None = None,
@@ -128,6 +135,7 @@ def predict_file(
         to: a .csv, .parquet, .jsonl or .npz to write.
         features: embeddings of the rows of `new`, for a model that learned from embeddings.
         text: the column of the texts, where its name is another than in training.
+        method: a simpler method that the run compared, such as "logistic regression", fitted again to the same rows.
         force: replace `to` where it exists; an input is never replaced.
         threads: of the networks; None leaves torch's number alone.
         reading, progress: told how far reading and predicting have come.
@@ -141,14 +149,34 @@ def predict_file(
     with locked_beside(to), estimator.threads():
         given = read_new(new, learned_by(estimator, run, text=text), features=features, progress=reading)
         with closing(progress or Silent()) as told:
-            answers = rowwise.probabilities(
-                estimator.model_, estimator.encoding_, given.x, seed=estimator.seed_, progress=told
-            )
-        said = untrained(estimator.n_iter_, estimator.expected_iter_)
+            if method is None:
+                answers = rowwise.probabilities(
+                    estimator.model_, estimator.encoding_, given.x, seed=estimator.seed_, progress=told
+                )
+            else:
+                answers = _by_method(method, Path(model).expanduser(), run)(given.x)
+        said = untrained(estimator.n_iter_, estimator.expected_iter_) if method is None else None
         notes = given.notes if said is None else (*given.notes, said)
         found = Predictions(estimator.classes_, answers, given.files, notes)
         found.write(to)
     return found
+
+
+def _by_method(name: str, out: Path, run: RunFolder | None) -> Callable[[np.ndarray], np.ndarray]:
+    """A simple method of a run, with the candidate that it chose most often: x as stored -> probabilities."""
+    table = read_table(out / TABLE) if (out / TABLE).is_file() else None
+    compared = [] if table is None else [one for one in CLASSICAL if one.name in table["baselines"]]
+    known = {one.name: one for one in compared}
+    if table is None or run is None or name not in known:
+        names = ", ".join(map(repr, known)) or "none here: it takes the folder of `synthsieve run`"
+        raise ConfigError(f"--method can be one that the run compared ({names}), but {name!r} came")
+    chosen = Counter(one["chosen"] for one in table["baselines"][name] if one["chosen"] is not None)
+    if not chosen:
+        raise ConfigError(f"{name} could not be fitted to these data: predict without --method")
+    dataset = run.origin.load()
+    run.split.check_against(dataset)
+    views = Views(dataset, run.split, run.settings.seed, MOST_UNLABELED, MOST_UNLABELED)
+    return refitted(known[name], chosen.most_common(1)[0][0], views)
 
 
 def check_target(to: Path, inputs: Sequence[Path], *, force: bool) -> None:

@@ -447,3 +447,23 @@ def test_a_rare_class_is_compared_by_balanced_accuracy(tmp_path, crew_here):
     table = json.loads((out / "table.json").read_text(encoding="utf-8"))
     assert table["proof"]["metric"] == "balanced-accuracy"
     assert table["proof"]["mean"]["majority class"] == 0.5
+
+
+def test_own_sets_measure_and_choose_and_a_simple_method_can_predict(tmp_path, crew_here):
+    source, test = write_table(tmp_path / "table.csv", 30), write_table(tmp_path / "test.csv", 60)
+    validation, out = write_table(tmp_path / "validation.csv", 50), tmp_path / "out"
+    settings = [word for setting in TINY for word in ("--set", setting)]
+    own = ["--test", test, "--validation", validation]
+    done = synthsieve("run", source, "-o", out, "--label", "kind", "--quick", "--workers", 1, *own, *settings)
+    assert "30 labels of 2 classes" in done.stdout
+    assert "50 labelled rows choose the model, 60 measure it" in done.stdout
+    table = json.loads((out / "table.json").read_text(encoding="utf-8"))
+    assert table["cross_fitting"] is None
+    assert (table["labels_for_choosing"], table["proof"]["test_examples"]) == (50, [60])
+    synthsieve("predict", out, test, "-o", tmp_path / "forest.csv", "--method", "random forest", "--threads", 1)
+    lines = (tmp_path / "forest.csv").read_text(encoding="utf-8").splitlines()
+    assert len(lines) == 201
+    right = sum(line.split(",")[1].strip('"') == ("low", "high")[i % 2] for i, line in enumerate(lines[1:]))
+    assert right > 180
+    refused(["predict", out, test, "-o", tmp_path / "x.csv", "--method", "oracle"], "'random forest'")
+    assert not (tmp_path / "x.csv").exists()

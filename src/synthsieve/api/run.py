@@ -111,6 +111,8 @@ def run(
     features: Path | None = None,
     image_size: str | None = None,
     data_dir: Path | None = None,
+    test: Path | None = None,
+    validation: Path | None = None,
     labels: int | None = None,
     metric: Metric | str | None = None,
     variants: VariantSet | str | None = None,
@@ -136,6 +138,8 @@ def run(
         features: a .npy of embeddings to learn from, a row for each row of the table.
         image_size: the side that images of a folder are brought to.
         data_dir: where the files of built-in data sets lie, or are downloaded to.
+        test: a file of labelled examples to measure on, like the source.
+        validation: a file of labelled examples to choose on, like the source.
         labels: use only so many of the labels, for experiments; None uses all.
         metric: what variants are chosen and compared by; None takes accuracy, or balanced accuracy with unbalanced
             classes.
@@ -161,6 +165,8 @@ def run(
             features=features,
             image_size=image_size,
             data_dir=data_dir,
+            test=test,
+            validation=validation,
         )
         dataset = origin.load(bars("data"))
         settings = settings_for(source, dataset, config=config, overrides=overrides, asked=asked)

@@ -28,6 +28,8 @@ def fit(
     schema: options.Schema = None,
     features: options.Features = None,
     image_size: options.ImageSize = None,
+    test: options.Test = None,
+    validation: options.Validation = None,
     data_dir: options.DataDir = None,
     config: options.Config = None,
     set_: options.Set = None,
@@ -75,6 +77,8 @@ def fit(
         features=features,
         image_size=image_size,
         data_dir=data_dir,
+        test=test,
+        validation=validation,
     )
     dataset = origin.load(for_stream("data", quiet=quiet))
     settings = settings_for(source, dataset, config=config, overrides=set_ or (), asked=asked)

@@ -41,6 +41,8 @@ ImageSize = Annotated[
     str | None,
     typer.Option(help="Resize the images of a folder to this size, such as 64 or 64x48 (width x height)."),
 ]
+Test = Annotated[Path | None, typer.Option(help="Labelled examples of your own to measure on.")]
+Validation = Annotated[Path | None, typer.Option(help="Labelled examples of your own to choose on.")]
 DataDir = Annotated[Path | None, typer.Option(help="Where svhn and mnist lie, or are downloaded to.")]
 Config = Annotated[str | None, typer.Option("--config", "-c", help="A preset's name or a TOML file.")]
 Set = Annotated[list[str] | None, typer.Option("--set", help="One setting, such as learning.steps=2000.")]

@@ -23,6 +23,9 @@ def predict(
     to: Annotated[Path, typer.Option("--out", "-o", help="File to write: .csv, .parquet, .jsonl or .npz.")],
     text: Annotated[str | None, typer.Option(help="Text column of NEW; that of training if not given.")] = None,
     features: Annotated[Path | None, typer.Option(help="Embeddings of the rows of NEW: .npy, or .npz with x.")] = None,
+    method: Annotated[
+        str | None, typer.Option(help='A simpler method that the run compared, such as "random forest".')
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")] = False,
     threads: options.Threads = None,
     as_json: options.Json = False,
@@ -34,7 +37,7 @@ def predict(
     from synthsieve.progress import for_stream
 
     reading, progress = for_stream("read", quiet=quiet), for_stream("predict", quiet=quiet)
-    asked = {"features": features, "text": text, "force": force, "threads": threads}
+    asked = {"features": features, "text": text, "method": method, "force": force, "threads": threads}
     found = predict_file(out, new, to, **asked, reading=reading, progress=progress)  # type: ignore[arg-type]
     mean = float(found.entropy.mean())
     report = {"predictions": str(to), "count": len(found), "predicted": found.counts(), "mean_entropy": mean}

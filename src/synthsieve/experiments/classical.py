@@ -22,7 +22,7 @@ from threadpoolctl import threadpool_limits
 
 from synthsieve.config import Metric
 from synthsieve.data.dataset import UNLABELED, Dataset
-from synthsieve.errors import CheckpointError
+from synthsieve.errors import CheckpointError, DataError
 from synthsieve.evaluation.accuracy import part_of
 from synthsieve.evaluation.answers import Answers, read_answers, write_answers
 from synthsieve.evaluation.metrics import weighted_metric
@@ -139,6 +139,24 @@ def answer(
         "failed": next((one.error for one in tried if one.error is not None), None),
     }
     return Answer(answers, about)
+
+
+def refitted(method: Method, candidate: str, views: Views) -> Callable[[np.ndarray], np.ndarray]:
+    """x as stored -> probabilities (n, num_classes) of one candidate, fitted to the training rows of `views`."""
+    (chosen,) = (one for one in method.grid(views.dataset) if one.name == candidate)
+    with _alone_and_silent():
+        tried = _try(method, chosen, views, Metric.ACCURACY)
+    if tried.error is not None:
+        raise DataError(f"{method.name} cannot be fitted to these data ({tried.error}): predict without --method")
+
+    def predict(x: np.ndarray) -> np.ndarray:
+        found = np.zeros((len(x), views.dataset.num_classes))
+        found[:, tried.estimator.classes_.astype(np.int64)] = tried.estimator.predict_proba(
+            views.of_new(chosen.view, x)
+        )
+        return found / found.sum(axis=1, keepdims=True)
+
+    return predict
 
 
 @contextmanager

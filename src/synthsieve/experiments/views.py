@@ -66,6 +66,10 @@ class Views:
         for start in range(0, max(len(stored), 1), BLOCK):
             yield self._features(view, stored[start : start + BLOCK])
 
+    def of_new(self, view: str, x: np.ndarray) -> Any:
+        """The same of any examples as the source stores them."""
+        return self._features(view, x)
+
     def unlabeled_rows(self) -> np.ndarray:
         """All unlabelled rows, or `most_unlabeled` of them."""
         return self._some_unlabeled(self.most_unlabeled)

@@ -23,6 +23,7 @@ from synthsieve import __version__
 from synthsieve.config import Settings, settings_from
 from synthsieve.data.dataset import Dataset
 from synthsieve.data.encoding import Encoding, fit_encoding, from_json
+from synthsieve.data.own_sets import with_own_set
 from synthsieve.data.sources import load, source_names
 from synthsieve.data.splits import Split, split_dataset
 from synthsieve.errors import CheckpointError, ConfigError, SynthsieveError
@@ -47,6 +48,8 @@ class Origin:
     schema: str | None = None
     features: str | None = None
     image_size: str | None = None
+    test: str | None = None
+    validation: str | None = None
 
     @classmethod
     def of(
@@ -59,22 +62,25 @@ class Origin:
         features: Path | None = None,
         image_size: str | None = None,
         data_dir: Path | None = None,
+        test: Path | None = None,
+        validation: Path | None = None,
     ) -> Origin:
         """What the user said, with relative paths made absolute."""
         path = Path(source).expanduser()
         found = source not in source_names() and path.exists()
-        schema_path, features_path, data_path = (
-            None if given is None else str(given.expanduser().resolve()) for given in (schema, features, data_dir)
+        schema_path, features_path, data_path, test_path, validation_path = (
+            None if given is None else str(given.expanduser().resolve())
+            for given in (schema, features, data_dir, test, validation)
         )
         place = str(path.resolve()) if found and source else source
-        return cls(place, label, data_path, text, schema_path, features_path, image_size)
+        return cls(place, label, data_path, text, schema_path, features_path, image_size, test_path, validation_path)
 
     def load(self, progress: Progress | None = None) -> Dataset:
         """The data set."""
         schema, features, data_dir = (
             None if given is None else Path(given) for given in (self.schema, self.features, self.data_dir)
         )
-        return load(
+        dataset = load(
             self.source,
             label=self.label,
             text=self.text,
@@ -84,6 +90,11 @@ class Origin:
             data_dir=data_dir,
             progress=progress,
         )
+        for part, given in (("test", self.test), ("validation", self.validation)):
+            if given is not None:
+                more = {"label": self.label, "text": self.text, "features": features is not None}
+                dataset = with_own_set(dataset, part, Path(given), **more, progress=progress)  # type: ignore[arg-type]
+        return dataset
 
 
 @dataclass(frozen=True)
