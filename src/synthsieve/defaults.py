@@ -44,10 +44,8 @@ def default_preset(source: str, dataset: Dataset | None = None) -> str | None:
     if source in OF_SOURCE or dataset is None:
         return OF_SOURCE.get(source)
     if dataset.kind == Kind.IMAGE:
-        channels, height, width = dataset.shape
-        if max(height, width) <= SMALL_SIDE:
-            return "digits-minutes"
-        return "mnist-minutes" if channels == 1 else "svhn-cpu"
+        _, height, width = dataset.shape
+        return "digits-minutes" if max(height, width) <= SMALL_SIDE else "image-minutes"
     return OF_KIND.get(Kind(dataset.kind)) if dataset.kind in set(Kind) else None
 
 

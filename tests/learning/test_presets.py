@@ -22,6 +22,7 @@ def noise(*shape):
 
 DATA = {
     "digits-minutes": lambda: noise(1, 8, 8),
+    "image-minutes": lambda: noise(3, 32, 32),
     "mnist-minutes": lambda: noise(1, 28, 28),
     "svhn-cpu": lambda: noise(3, 32, 32),
     "svhn-table": lambda: noise(3, 32, 32),
