@@ -10,6 +10,7 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from numbers import Integral, Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,10 +29,10 @@ from sklearn.utils.validation import (
 
 from synthsieve.config import Settings
 from synthsieve.data.checks import check_dataset
-from synthsieve.data.containers import as_items, check_names, is_frame, opened, picked, rows_of
+from synthsieve.data.containers import as_array, as_items, check_names, is_frame, opened, picked, rows_of
 from synthsieve.data.dataset import UNLABELED, Dataset, Examples, Kind
 from synthsieve.data.encoding import ImageEncoding
-from synthsieve.data.in_memory import Held, give_back, kind_of, read_alike, read_held
+from synthsieve.data.in_memory import MAX_COLUMNS, give_back, kind_of, read_alike, read_columns, read_held
 from synthsieve.data.targets import as_labels, is_known, read_groups, read_targets, stray_words
 from synthsieve.defaults import settings_in_memory
 from synthsieve.drawing import draw_samples
@@ -54,10 +55,11 @@ SPARE = 0.9  # the share of max_time that steps are planned for; the rest is for
 class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, BaseEstimator):
     """A generative classifier y -> z -> x that learns from few labels and many unlabelled examples.
 
-    Unlabelled examples are rows whose y is -1, None, NaN or an empty text, or those of `unlabeled_X`. Arrays (n,
-    features), sparse matrices and torch tensors are vectors; arrays (n, height, width) or (n, channels, height, width)
-    images; data frames, Arrow tables and rows of mixed cells tables; a list or series of str text; sounds are waveforms
-    or paths of wav files, with `modality="sound"`.
+    Unlabelled examples are rows whose y is -1, None, NaN or an empty text, or those of `unlabeled_X`. Data frames,
+    Arrow tables and rows of mixed cells are tables, and so are arrays (n, columns), sparse matrices and torch tensors
+    of up to 50 columns: the same numbers give the same model in any container. Longer rows are vectors; arrays (n,
+    height, width) or (n, channels, height, width) images; a list or series of str text; sounds are waveforms or paths
+    of wav files, with `modality="sound"`.
 
     Args:
         modality: "auto", or image, vector, table, sound, text, or the name of a registered modality.
@@ -275,9 +277,13 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
         learned_from = self._checked(learned_from, kind, reset=True)
         count = rows_of(learned_from)
         labels = self._labels(y, count)
-        held = read_held(learned_from, modality=kind, schema=self.schema, rate=self.rate)
+        guessed = self.modality == "auto" and features is None
+        if guessed and kind == Kind.VECTOR and learned_from.shape[1] <= MAX_COLUMNS:
+            held = read_columns(as_array(learned_from))
+        else:
+            held = read_held(learned_from, modality=kind, schema=self.schema, rate=self.rate)
         self._keep_items(None if features is None else X, held.x)
-        self.held_ = Held(held.x[:0], held.kind, held.about, held.images, held.frame)
+        self.held_ = replace(held, x=held.x[:0])
         parts: dict[str, Any] = {
             "x": held.x,
             "y": labels,
@@ -300,7 +306,7 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
         """X, once scikit-learn finds nothing wrong with it: finite numbers, known column names, as many columns."""
         if is_frame(X):
             check_names(X)
-        if kind == Kind.VECTOR:
+        if kind == Kind.VECTOR or (not reset and self.held_.array):
             return validate_data(self, X, reset=reset, accept_sparse=True, dtype=[np.float64, np.float32])
         if reset:
             self.__dict__.pop("feature_names_in_", None)
