@@ -26,7 +26,7 @@ def score(job: Job, number: int) -> dict[str, Any]:
     told = job.named_labels(number)
     if kind is None:
         assert job.classes is not None
-        label = _among(job.classes, door.label_array(told))
+        label = door.places_among(np.asarray(job.classes), door.label_array(told))
         entropy, reason = np.full(len(label), np.nan), np.zeros(len(label), dtype=np.int8)
         job.work.save(block_name(number), label=label, entropy=entropy, reason=reason)
         return {**counts(label, reason, entropy), "columns": 0, "warnings": []}
@@ -63,8 +63,3 @@ def counts(label: np.ndarray, reason: np.ndarray, entropy: np.ndarray) -> dict[s
         "reasons": np.bincount(reason, minlength=len(Reason)).tolist(),
         "highest_kept": float(entropy[kept].max(initial=-np.inf)),
     }
-
-
-def _among(classes: tuple[Any, ...], array: np.ndarray) -> np.ndarray:
-    """Indices int32 (n,) of labels among sorted classes, all of which occur."""
-    return np.searchsorted(np.asarray(classes), array).astype(np.int32)

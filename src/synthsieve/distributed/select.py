@@ -89,9 +89,7 @@ def select_shards(
     work = WorkFolder.within(out)
     try:
         widths = _widths(shards)
-        job = Job(
-            shards, cut(shards, rows_in_a_block(max(widths.values()))), work, sieving, shards.classes, widths=widths
-        )
+        job = Job(shards, cut(shards, rows_in_a_block(max(widths.values()))), work, sieving, widths=widths)
         stages = _Stages(engine, len(job.blocks), progress or Silent())
         told = _sieve(job, budget, stages)
         told = replace(told, seconds=time.perf_counter() - started, stages=stages.seconds)
@@ -112,7 +110,7 @@ def select_shards(
 
 
 def _sieve(job: Job, budget: Budget, stages: _Stages) -> SievedShards:
-    job = _with_classes(job, stages)
+    job, assumed = _with_classes(job, stages)
     scored = _Counts.of(stages.blocks("scoring", 1.0, partial(scoring.score, job)))
     kept = _filtered(job, scored, stages)
     classes = _planned(job, kept, budget, stages)
@@ -120,7 +118,7 @@ def _sieve(job: Job, budget: Budget, stages: _Stages) -> SievedShards:
     list(stages.blocks("writing", 1.0, partial(writing.write, job)))
     names = job.classes or tuple(range(scored.columns))
     present = [label for label, rows in enumerate(kept.rows) if rows]
-    said = [*scored.warnings, *notes, *heavy_notes(figures, [str(names[f.label]) for f in figures])]
+    said = [*scored.warnings, *assumed, *notes, *heavy_notes(figures, [str(names[f.label]) for f in figures])]
     ceiling = np.inf if job.sieving.entropy_ceiling is None else job.sieving.entropy_ceiling
     if job.sieving.keep_fraction is not None:
         ceiling = float(np.nextafter(kept.highest_kept, np.inf))
@@ -166,18 +164,22 @@ def _widths(shards: Shards) -> dict[str, int]:
     }
 
 
-def _with_classes(job: Job, stages: _Stages) -> Job:
-    """The job with a name for each class, where the rows must be asked for them."""
+def _with_classes(job: Job, stages: _Stages) -> tuple[Job, tuple[str, ...]]:
+    """The job with a name for each class, where the rows must be asked for them, and notes on their order."""
     from synthsieve.selection import door
 
     first = next(number for number, block in enumerate(job.blocks) if block.num_rows)
     numbers = np.issubdtype(door.label_array(job.named_labels(first)[:1]).dtype, np.integer)
-    if job.judged_by is not None and (job.classes is not None or numbers):
-        return job
+    if job.judged_by is not None and numbers and job.judged_by not in job.shards.names:
+        return job, ()
     found: set[Any] = set()
     for told in stages.blocks("looking", 0.2, partial(scoring.look, job)):
         found.update(told["labels"])
-    return replace(job, classes=tuple(np.unique(np.array(sorted(found))).tolist()))
+    labels = np.unique(np.array(sorted(found)))
+    if job.judged_by is None:
+        return replace(job, classes=door.any_labels(labels).names), ()
+    classes, notes = door.column_classes(labels, job.widths[job.judged_by], job.shards.names.get(job.judged_by))
+    return replace(job, classes=classes), notes
 
 
 @dataclass(frozen=True)
