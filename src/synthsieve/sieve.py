@@ -213,7 +213,7 @@ def select(
     """
     from synthsieve.selection.coreset import coreset
     from synthsieve.selection.curvature import Curvature
-    from synthsieve.selection.memory import bytes_in
+    from synthsieve.selection.memory import bytes_in, in_megabytes
     from synthsieve.selection.methods import Method
 
     chosen_method = door.one_of(Method, method, "method")
@@ -222,7 +222,12 @@ def select(
     limit_bytes = bytes_in(memory_limit)
     jobs = door.jobs(n_jobs)
     given = _checked(labels, logits, probabilities, gradients, features, classes, sample_weight, seed)
-    left_bytes = None if limit_bytes is None else _left(limit_bytes, given, chosen_curvature)
+    reserved_bytes = _reserved(given, chosen_curvature)
+    if limit_bytes is not None and reserved_bytes >= limit_bytes:
+        raise SelectionError(
+            f"expected the rows to fit into memory_limit={in_megabytes(limit_bytes)}, but {len(given.labels):,} rows "
+            f"need {in_megabytes(reserved_bytes)} before any is chosen: raise the limit or select in parts"
+        )
 
     predicted = _predicted(given)
     entropy, survivors = _sift(
@@ -245,7 +250,8 @@ def select(
         method=chosen_method,
         refine=refine,
         sample_weight=given.weight if given.weight is None or kept is None else given.weight[kept],
-        memory_limit=left_bytes,
+        memory_limit=limit_bytes,
+        reserved_bytes=reserved_bytes,
         n_jobs=jobs,
         progress=progress,
         names=given.names,
@@ -331,20 +337,15 @@ def _checked(
     )
 
 
-def _left(limit: int, given: _Given, curvature: Curvature) -> int:
-    """Bytes of the limit that are left for the choice in the classes; refuses if nothing is."""
+def _reserved(given: _Given, curvature: Curvature) -> int:
+    """Bytes that everything but the choice in the classes takes, beyond the input as it came."""
     from synthsieve.selection.curvature import Curvature
-    from synthsieve.selection.memory import estimate_curvature, estimate_filter, in_megabytes
+    from synthsieve.selection.memory import estimate_curvature, estimate_filter
 
-    needed = estimate_filter(len(given.labels)) + given.converted_bytes
+    reserved = estimate_filter(len(given.labels)) + given.converted_bytes
     if curvature is not Curvature.NONE and given.answers is not None:
-        needed += estimate_curvature(len(given.labels), given.answers.shape[1])
-    if needed >= limit:
-        raise SelectionError(
-            f"expected the rows to fit into memory_limit={in_megabytes(limit)}, but {len(given.labels):,} rows need "
-            f"{in_megabytes(needed)} before any is chosen: raise the limit or select in parts"
-        )
-    return limit - needed
+        reserved += estimate_curvature(len(given.labels), given.answers.shape[1])
+    return reserved
 
 
 def _predicted(given: _Given) -> np.ndarray | None:

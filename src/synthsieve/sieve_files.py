@@ -146,7 +146,7 @@ def foretell(
     widths = {kind: _width(answer) for kind, answer in table.answers.items()}
     columns = widths.get("gradients", max(widths.values(), default=len(sizes)))
     counts = np.minimum(sizes, [target.count for target in targets_of(amount, sizes, sizes.astype(np.float64))])
-    limit, rows = bytes_in(memory_limit), estimate_filter(table.num_rows)
+    rows = estimate_filter(table.num_rows)
     if not table.answers:
         rows += 8 * table.num_rows * columns  # the probabilities of the classifier to be trained
     plan = make_plan(
@@ -155,8 +155,9 @@ def foretell(
         columns,
         method=chosen,
         refine=refine,
-        memory_limit=None if limit is None else max(1, limit - rows),
+        memory_limit=bytes_in(memory_limit),
         threads=cores,
+        reserved_bytes=rows,
         bytes_a_row=0 if "gradients" in table.answers else 8 * columns,
         called=[str(name) for name in told.names],
     )
@@ -170,7 +171,7 @@ def foretell(
         "classes": len(sizes),
         "selected": int(counts.sum()),
         "method": str(chosen),
-        "memory_bytes": plan.memory_bytes + rows,
+        "memory_bytes": plan.memory_bytes,
         "seconds": round(seconds, 1),
         "cores": cores,
         "notes": list(plan.notes),

@@ -42,11 +42,16 @@ class Contradicted:
         survivors = np.bincount(labels[kept], minlength=size)
         wrong = np.bincount(labels[kept & contradicted], minlength=size)
         picks = np.bincount(labels[indices], minlength=size)
+        return cls.of(survivors, wrong, picks, int(contradicted[indices].sum()))
+
+    @classmethod
+    def of(cls, survivors: np.ndarray, wrong: np.ndarray, picks: np.ndarray, selected: int) -> Contradicted:
+        """From survivors, contradicted ones among them and picks of each class (c,), and contradicted picks in all."""
         return cls(
             survivors=int(wrong.sum()),
-            selected=int(contradicted[indices].sum()),
+            selected=selected,
             num_survivors=int(survivors.sum()),
-            num_selected=len(indices),
+            num_selected=int(picks.sum()),
             expected_at_random=float((picks * wrong / np.maximum(survivors, 1)).sum()),
         )
 
@@ -63,8 +68,8 @@ class Contradicted:
             return ()
         return (
             f"the classifier gives another label to {self.survivors / self.num_survivors:.1%} of the survivors and "
-            f"{self.selected / self.num_selected:.1%} of the selected rows: wrong labels have rare gradients, which "
-            "are picked first; require_label (--require-label) rejects such rows",
+            f"{self.selected / self.num_selected:.1%} of the selected rows: gradient coverage tends to pick wrong "
+            "labels, whose gradients are rare; require_label (--require-label) rejects such rows",
         )
 
 

@@ -31,7 +31,7 @@ from synthsieve.selection.coreset import ClassFigures, heavy_notes, length
 from synthsieve.selection.methods import Method
 from synthsieve.selection.targets import targets_of
 from synthsieve.shards import Shards
-from synthsieve.sieve_report import Told, lost_classes
+from synthsieve.sieve_report import Contradicted, Told, lost_classes
 
 WRITTEN = (writing.FATES, writing.SELECTED, "summary.json")
 
@@ -56,6 +56,7 @@ class SievedShards(Told):
     notes: tuple[str, ...]
     seconds: float
     compile_seconds: float = 0.0
+    contradicted: Contradicted | None = None
     stages: dict[str, float] = field(default_factory=dict)
 
     @property
@@ -115,7 +116,10 @@ def _sieve(job: Job, budget: Budget, stages: _Stages) -> SievedShards:
     kept = _filtered(job, scored, stages)
     classes = _planned(job, kept, budget, stages)
     figures, differences, notes = _chosen(job, classes, stages)
-    list(stages.blocks("writing", 1.0, partial(writing.write, job)))
+    written = list(stages.blocks("writing", 1.0, partial(writing.write, job)))
+    contradicted = None
+    if job.judged_by is not None:
+        contradicted = _contradicted(kept, figures, sum(told["contradicted"] for told in written))
     names = job.classes or tuple(range(scored.columns))
     present = [label for label, rows in enumerate(kept.rows) if rows]
     said = [*scored.warnings, *assumed, *notes, *heavy_notes(figures, [str(names[f.label]) for f in figures])]
@@ -130,9 +134,21 @@ def _sieve(job: Job, budget: Budget, stages: _Stages) -> SievedShards:
         entropy_ceiling=ceiling,
         classes=names,
         figures=figures,
-        notes=(*said, *lost_classes({plan.label for plan in classes}, present, names)),
+        notes=(
+            *said,
+            *lost_classes({plan.label for plan in classes}, present, names),
+            *(contradicted.notes() if contradicted is not None else ()),
+        ),
         seconds=0.0,
+        contradicted=contradicted,
     )
+
+
+def _contradicted(kept: _Counts, figures: tuple[ClassFigures, ...], selected: int) -> Contradicted:
+    survivors, wrong, picks = (np.zeros(len(kept.rows)) for _ in range(3))
+    survivors[: len(kept.kept)], wrong[: len(kept.contradicted)] = kept.kept, kept.contradicted
+    picks[[one.label for one in figures]] = [one.selected for one in figures]
+    return Contradicted.of(survivors, wrong, picks, selected)
 
 
 def _check(shards: Shards, sieving: Sieving) -> None:
@@ -184,10 +200,11 @@ def _with_classes(job: Job, stages: _Stages) -> tuple[Job, tuple[str, ...]]:
 
 @dataclass(frozen=True)
 class _Counts:
-    """Counts over all blocks: rows and survivors of each class, rows of each reason, and extremes of the entropy."""
+    """Over all blocks: rows, survivors and contradicted survivors by class, rows by reason, extremes of the entropy."""
 
     rows: list[int]
     kept: list[int]
+    contradicted: list[int]
     reasons: list[int]
     highest_kept: float
     lowest: float
@@ -198,17 +215,23 @@ class _Counts:
     def of(cls, blocks: Iterator[dict[str, Any]]) -> _Counts:
         rows: list[int] = []
         kept: list[int] = []
+        contradicted: list[int] = []
         reasons: list[int] = []
         highest, lowest, columns, warnings = -np.inf, np.inf, 0, dict[str, None]()
         for told in blocks:
-            rows, kept, reasons = (
+            rows, kept, contradicted, reasons = (
                 [a + b for a, b in zip_longest(mine, told[key], fillvalue=0)]
-                for mine, key in ((rows, "rows"), (kept, "kept"), (reasons, "reasons"))
+                for mine, key in (
+                    (rows, "rows"),
+                    (kept, "kept"),
+                    (contradicted, "contradicted"),
+                    (reasons, "reasons"),
+                )
             )
             highest, lowest = max(highest, told["highest_kept"]), min(lowest, told.get("lowest", np.inf))
             columns = max(columns, told.get("columns", 0))
             warnings |= dict.fromkeys(told.get("warnings", ()))
-        return cls(rows, kept, reasons, highest, lowest, columns, tuple(warnings))
+        return cls(rows, kept, contradicted, reasons, highest, lowest, columns, tuple(warnings))
 
 
 def _filtered(job: Job, scored: _Counts, stages: _Stages) -> _Counts:

@@ -16,7 +16,7 @@ FATES, SELECTED, PICKS = "selection", "selected", "picks"
 
 
 def write(job: Job, number: int) -> dict[str, Any]:
-    """Write a block's two files."""
+    """Write a block's two files; return how many of its selected rows the classifier contradicts."""
     import pyarrow.parquet as pq
 
     block, rows = job.blocks[number], _fate_of_rows(job, number)
@@ -34,7 +34,7 @@ def write(job: Job, number: int) -> dict[str, Any]:
             if rows["selected"][part].any():
                 writer.write_table(weighted(batch, {key: column[part] for key, column in rows.items()}, schema))
             start += len(batch)
-    return {}
+    return {"contradicted": int((rows["selected"] & job.work.load(block_name(number), "other")).sum())}
 
 
 def _fate_of_rows(job: Job, number: int) -> dict[str, np.ndarray]:

@@ -140,6 +140,7 @@ def coreset(
     refine: bool = False,
     sample_weight: np.ndarray | None = None,
     memory_limit: int | None = None,
+    reserved_bytes: int = 0,
     n_jobs: int | None = None,
     progress: Progress | None = None,
     names: Sequence[Any] | None = None,
@@ -155,6 +156,7 @@ def coreset(
         generator: what `stochastic` and `random` draw from; classes get streams of their own.
         sample_weight: float (n,), what each row counts; one if None.
         memory_limit: bytes this may use beyond points given as an array; over it a leaner way is taken and noted.
+        reserved_bytes: what the caller holds already and counts within the limit.
         n_jobs: threads; all cores if None. Classes are shared out first, then blocks of points.
         names: what to call each class in notes; its number if None.
         control: also estimate what as many random picks would give.
@@ -177,6 +179,7 @@ def coreset(
         refine=refine,
         memory_limit=memory_limit,
         threads=n_jobs or available_cores(),
+        reserved_bytes=reserved_bytes,
         bytes_a_row=points.bytes_a_row if isinstance(points, PointSource) else 0,
         called=called,
     )
@@ -410,7 +413,7 @@ def _random_bound(
     if count >= len(distinct.rows):
         return 0.0
     picks = generator.permutation(distinct.rows)[:count]
-    most = int(np.clip(_CONTROL_NUMBERS // (count * points.shape[1]), *_CONTROL_ROWS))
+    most = min(max(_CONTROL_NUMBERS // (count * points.shape[1]), _CONTROL_ROWS[0]), _CONTROL_ROWS[1])
     sample = generator.permutation(len(rows))[:most]
     own, counts = points[rows[sample]].astype(np.float64) * tiles.shrink, weight[sample]
     nearest = np.full(len(sample), np.inf)
@@ -418,7 +421,8 @@ def _random_bound(
         pick = points[picks[part]].astype(np.float64) * tiles.shrink
         np.minimum(nearest, _squared_distances(own, pick, split).min(axis=1), out=nearest)
     with np.errstate(over="ignore"):
-        mean = float(counts @ np.sqrt(nearest)) / max(float(counts.sum()), np.finfo(np.float64).tiny)
+        total = float(counts.sum())
+        mean = float(counts @ np.sqrt(nearest)) / total if total > 0 else 0.0
         return mean * float(weight.sum()) * tiles.magnitude
 
 

@@ -63,6 +63,7 @@ def make_plan(
     refine: bool,
     memory_limit: int | None,
     threads: int,
+    reserved_bytes: int = 0,
     bytes_a_row: int = 0,
     called: Sequence[str] | None = None,
 ) -> Plan:
@@ -70,6 +71,7 @@ def make_plan(
 
     Args:
         sizes, counts: rows and picks of each class; dims: numbers of a point.
+        reserved_bytes: what is held already and counts within the limit.
         bytes_a_row: what the points take, where they are made class by class.
         called: the name of each class, for notes.
     """
@@ -79,31 +81,34 @@ def make_plan(
         size, count = sizes[place], min(counts[place], sizes[place])
         return size * bytes_a_row + estimate_memory(size, dims, count, method=methods[place], refine=refine)
 
+    def total() -> int:
+        return reserved_bytes + sum(sorted(needs)[-at_once:])
+
     needs = [need(place) for place in range(len(sizes))]
     at_once, notes = min(threads, len(sizes)), []
     if memory_limit is not None:
         limit = f"memory_limit={in_megabytes(memory_limit)}"
-        if at_once > 1 and sum(sorted(needs)[-at_once:]) > memory_limit:
+        if at_once > 1 and total() > memory_limit:
             at_once = 1
             notes.append(f"one class at a time, to stay within {limit}")
         lean = []
-        for place in [place for place, needed in enumerate(needs) if needed > memory_limit]:
+        for place in [place for place, needed in enumerate(needs) if reserved_bytes + needed > memory_limit]:
             if methods[place] in (Method.EXACT, Method.FAST):
-                lean.append((place, needs[place], methods[place]))
+                lean.append((place, reserved_bytes + needs[place], methods[place]))
                 methods[place] = Method.STOCHASTIC
                 needs[place] = need(place)
-            if needs[place] > memory_limit:
+            if reserved_bytes + needs[place] > memory_limit:
                 raise SelectionError(
                     f"expected each class to fit into {limit}, but {sizes[place]:,} points of {dims:,} numbers need "
-                    f"{in_megabytes(needs[place])} even with {methods[place]}: raise the limit or select in parts"
+                    f"{in_megabytes(reserved_bytes + needs[place])} even with {methods[place]}: raise the limit or "
+                    "select in parts"
                 )
         names = [str(place) for place in range(len(sizes))] if called is None else called
         notes += [
             f"class {names[place]}: {before} needs {in_megabytes(needed)}, over {limit}: took stochastic"
             for place, needed, before in lean
         ]
-    total = sum(sorted(needs)[-at_once:]) if sizes else 0
-    return Plan(tuple(methods), at_once, threads if at_once == 1 else 1, total, tuple(notes))
+    return Plan(tuple(methods), at_once, threads if at_once == 1 else 1, total(), tuple(notes))
 
 
 def estimate_filter(num_rows: int) -> int:
