@@ -130,7 +130,12 @@ def _written(directory: Path, table: Table, selection: Selection) -> list[Path]:
 
 
 def foretell(
-    table: Table, budget: float | int, method: str, refine: bool, memory_limit: int | float | str | None = None
+    table: Table,
+    budget: float | int,
+    method: str,
+    refine: bool,
+    memory_limit: int | float | str | None = None,
+    n_jobs: int | None = None,
 ) -> dict[str, Any]:
     """Rough needs of a selection: memory beyond the input and the program, time as on two cores of 2021."""
     from synthsieve.selection.memory import bytes_in, estimate_filter, make_plan
@@ -138,7 +143,8 @@ def foretell(
     from synthsieve.selection.targets import targets_of
     from synthsieve.selection.workers import available_cores
 
-    amount, chosen, cores = door.budget_of(budget, None), door.one_of(Method, method, "method"), available_cores()
+    amount, chosen = door.budget_of(budget, None), door.one_of(Method, method, "method")
+    cores = n_jobs or available_cores()
     if table.num_rows == 0:
         raise SelectionError(f"expected at least one row in {table.path.name}, got none: check that it is not empty")
     told = door.any_labels(table.labels)

@@ -107,7 +107,7 @@ def select(
             "expected --budget with --dry-run, got --epsilon: how many rows it needs is known afterwards"
         )
     if dry_run:
-        _foretell(table, how_much, method, refine, memory_limit, as_json=as_json)
+        _foretell(table, how_much, method, refine, memory_limit, threads, as_json=as_json)
         return
     progress = for_stream("select", quiet=quiet)
     with closing(progress), warnings.catch_warnings(record=True) as caught:
@@ -221,18 +221,25 @@ def _budget(text: str) -> float | int:
 
 
 def _foretell(
-    table: Table, budget: float | int, method: str, refine: bool, memory_limit: str | None, *, as_json: bool
+    table: Table,
+    budget: float | int,
+    method: str,
+    refine: bool,
+    memory_limit: str | None,
+    threads: int | None,
+    *,
+    as_json: bool,
 ) -> None:
     from synthsieve.sieve_files import foretell
 
-    told = foretell(table, budget, method, refine, memory_limit)
+    told = foretell(table, budget, method, refine, memory_limit, threads)
     if as_json:
         echo(json.dumps(told, indent=2))
     else:
         echo(
             f"{told['rows']:,} rows in {told['classes']} classes, {told['selected']:,} to select by {told['method']}: "
             f"about {told['memory_bytes'] / 1e6:,.0f} MB beyond the input and {told['seconds']:.0f} s on "
-            f"{told['cores']} cores; nothing written"
+            f"{told['cores']} {'core' if told['cores'] == 1 else 'cores'}; nothing written"
         )
         for note in told["notes"][:8]:
             echo(f"note: {note}")
