@@ -5,6 +5,7 @@ Rows are numbered through all files, in the order of the files' names.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -29,6 +30,9 @@ _PREFIXES = {
     "gradients": ("grad_",),
 }
 _ROWS_AT_A_TIME = 65_536
+_TEXT_BLOCK = 1 << 24  # bytes; a row must fit into one
+_DEEPEST = 100
+_JSON_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"')
 
 
 @dataclass(frozen=True)
@@ -100,10 +104,11 @@ def open_text(path: Path, *, label: str | None = None) -> Shards:
     kind = path.suffix.lower()
     try:
         if kind in JSON_ENDINGS:
-            table = json.read_json(path)
+            _check_nesting(path)
+            table = json.read_json(path, json.ReadOptions(block_size=_TEXT_BLOCK))
         else:
             parse = csv.ParseOptions(delimiter="\t" if kind == ".tsv" else ",", newlines_in_values=True)
-            table = csv.read_csv(path, parse_options=parse)
+            table = csv.read_csv(path, csv.ReadOptions(block_size=_TEXT_BLOCK), parse_options=parse)
         table.validate(full=True)
         names = list(table.column_names)
     except (pa.ArrowException, OSError, ValueError) as error:
@@ -116,6 +121,23 @@ def open_text(path: Path, *, label: str | None = None) -> Shards:
             f"column {names[0][:80]!r}: save it with that separator"
         )
     return replace(_described(path, (path,), (table.num_rows,), table.schema, label), table=table)
+
+
+def _check_nesting(path: Path) -> None:
+    """Refuse lists within lists without end, which would end the process: pyarrow goes down them by recursion."""
+    depth = 0
+    with path.open("rb") as file:
+        for line in file:
+            opened, closed = (sum(line.count(sign) for sign in signs) for signs in ((b"[", b"{"), (b"]", b"}")))
+            if depth == 0 and opened == closed and opened <= _DEEPEST:
+                continue
+            signs = np.frombuffer(_JSON_STRING.sub(b"", line), dtype=np.uint8)
+            steps = np.isin(signs, list(b"[{")).astype(np.int64) - np.isin(signs, list(b"]}"))
+            if depth + np.cumsum(steps).max(initial=0) > _DEEPEST:
+                raise SelectionError(
+                    f"expected lists nested at most {_DEEPEST} deep in {path.name}, got more: write plain lists"
+                )
+            depth = max(0, depth + int(steps.sum()))
 
 
 def _described(path: Path, files: tuple[Path, ...], rows: tuple[int, ...], schema: Any, label: str | None) -> Shards:

@@ -158,18 +158,14 @@ class Told:
         wrong = self.contradicted
         if wrong is not None:
             lines.append(
-                f"  the classifier gives another label to {wrong.survivors:,} survivors "
-                f"({_share(wrong.survivors, wrong.num_survivors)}) and {wrong.selected:,} selected rows "
+                f"  label contradicted by the classifier: {wrong.survivors:,} survivors "
+                f"({_share(wrong.survivors, wrong.num_survivors)}), {wrong.selected:,} selected "
                 f"({_share(wrong.selected, wrong.num_selected)})"
             )
         lines.append(f"gradient error {self.gradient_error:.4g}, guaranteed at most {self.gradient_bound:.4g}")
         if self.random_bound is not None:
-            at_random = (
-                ""
-                if wrong is None
-                else (f", {_share(wrong.expected_at_random, wrong.num_selected)} of them with another label")
-            )
-            lines.append(f"  as many random rows: at most about {self.random_bound:.3g}{at_random}")
+            share = "" if wrong is None else f", {_share(wrong.expected_at_random, wrong.num_selected)} contradicted"
+            lines.append(f"  as many random rows: bound about {self.random_bound:.3g}{share}")
         lines += [
             f"{'class':>14} {'survivors':>10} {'selected':>9} {'bound':>10} {'error':>10} {'heaviest':>9}  method",
         ]

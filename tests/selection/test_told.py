@@ -92,7 +92,7 @@ def test_contradicted_labels_are_counted_and_noted():
     assert chosen.contradicted.expected_at_random == pytest.approx(expected)
     assert chosen.contradicted.selected > expected  # the reason for the note
     assert sum("--require-label" in note for note in chosen.notes) == 1
-    assert f"another label to {chosen.contradicted.survivors} survivors" in chosen.summary()
+    assert f"contradicted by the classifier: {chosen.contradicted.survivors} survivors" in chosen.summary()
     assert chosen.as_dict()["contradicted"]["selected"] == chosen.contradicted.selected
     strict = select(labels=labels, logits=logits, keep_fraction=0.8, require_label=True)
     assert strict.contradicted.survivors == strict.contradicted.selected == 0

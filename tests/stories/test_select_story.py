@@ -130,6 +130,24 @@ def test_lists_in_lines_of_json(tmp_path, pool):
     assert len(read(tmp_path / "out" / "selected.parquet")["logits"]) == 30
 
 
+def test_lists_without_end_are_refused_and_brackets_in_text_are_not(tmp_path, pool, capsys):
+    path = tmp_path / "a.jsonl"
+    for deep in ("[" * 200_000 + "]" * 200_000, "[\n" * 200_000 + "]\n" * 200_000):
+        path.write_text(f'{{"label": 0, "logits": {deep}}}', encoding="utf-8")
+        assert run("select", path, "-o", tmp_path / "out", "--quiet") == 2
+        assert "nested at most" in capsys.readouterr().err
+    rows = {"label": pool["labels"], "logits": pool["logits"].tolist(), "note": ['[{"[' * 300, "]" * 300, ":-["] * 100}
+    write_lines(path, pa.table(rows))
+    assert run("select", path, "-o", tmp_path / "out", "--quiet") == 0
+
+
+def test_a_cell_of_megabytes_is_read(tmp_path, pool):
+    table = {"note": ["x" * 3_000_000] + [""] * 299, "label": NAMES[pool["labels"]]}
+    table = pa.table(table | {f"logit_{name}": pool["logits"][:, k] for k, name in enumerate(NAMES)})
+    write_csv(tmp_path / "a.csv", table)
+    assert run("select", tmp_path / "a.csv", "-o", tmp_path / "out", "--quiet") == 0
+
+
 def test_numbered_columns_of_text_labels_go_by_position(tmp_path, pool, capsys):
     table = {"label": NAMES[pool["labels"]], **{f"prob_{k}": softmax(pool["logits"])[:, k] for k in range(3)}}
     pq.write_table(pa.table(table), tmp_path / "pool.parquet")
