@@ -323,7 +323,9 @@ def _checked(
         (gradients, checked_gradients),
         (features, checked_features),
     )
-    converted = sum(array.nbytes for value, array in pairs if array is not None and array is not value)
+    converted = sum(array.nbytes for value, array in pairs if array is not None and _is_copy(array, value))
+    if notes:  # the probabilities were made here
+        converted += first.nbytes
     return _Given(
         told.indices,
         told.names,
@@ -335,6 +337,11 @@ def _checked(
         notes + told.notes,
         converted,
     )
+
+
+def _is_copy(array: np.ndarray, value: Any) -> bool:
+    """Whether an array was made anew of what the caller gave, and is no view of it."""
+    return array.flags.owndata and array is not (value.values if isinstance(value, door.NamedMatrix) else value)
 
 
 def _reserved(given: _Given, curvature: Curvature) -> int:

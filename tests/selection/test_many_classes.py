@@ -5,11 +5,15 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
+import scipy.sparse
+import torch
 
 from synthsieve import select
 from synthsieve.entropy import entropy_of_logits, filter_by_entropy
 from synthsieve.errors import SelectionError
+from synthsieve.selection import door
 from synthsieve.selection.blocks import BLOCK_NUMBERS, row_blocks, rows_by_class
 from synthsieve.selection.gradients import residuals_of_logits, residuals_of_probabilities
 from synthsieve.selection.memory import estimate_filter, estimate_memory, make_plan
@@ -106,6 +110,25 @@ def test_what_is_held_for_all_rows_counts_within_the_limit():
         select(
             labels=labels, logits=np.tile(logits, 40), classes=range(1_200), curvature="softmax", memory_limit=enough
         )
+
+
+@pytest.mark.parametrize(
+    ("kind", "copied"),
+    [
+        (np.asarray, False),
+        (torch.from_numpy, False),
+        (pd.DataFrame, False),
+        (lambda array: door.NamedMatrix(array, ("0", "1", "2")), False),
+        (lambda array: array.astype(np.float16), True),
+        (scipy.sparse.csr_matrix, True),
+    ],
+)
+def test_only_copies_count_beside_the_input(kind, copied):
+    logits = np.random.default_rng(0).normal(size=(300_000, 3)).astype(np.float32)
+    limit = estimate_filter(300_000) + logits.nbytes
+    asked = {"labels": np.zeros(300_000, int), "logits": kind(logits), "memory_limit": limit}
+    with pytest.raises(SelectionError, match="before any is chosen" if copied else "even with stochastic"):
+        select(**asked)
 
 
 MEASURED = """
