@@ -94,7 +94,7 @@ def test_ray_on_this_machine_is_a_new_one_that_no_other_machine_hears(alone, mon
     assert "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER" not in os.environ
 
 
-@pytest.mark.parametrize("option", [["--dry-run"], ["--curvature", "softmax"], ["--jobs", "2"]])
+@pytest.mark.parametrize("option", [["--dry-run"], ["--curvature", "softmax"], ["--threads", "2"]])
 def test_options_that_do_not_go_together_are_told(tmp_path, capsys, option):
     source = write_shards(tmp_path / "in", *rows(300))
     assert run("select", source, "-o", tmp_path / "out", "--cluster", "local", *option) == 2
