@@ -236,6 +236,29 @@ def test_marks_reach_the_other_tab_and_outlive_the_server(serve, new_context, tm
     assert page.locator(".tile.is-marked").get_attribute("data-row") == str(first)
 
 
+def test_a_second_tab_is_opened_from_the_first(served, new_context):
+    context = new_context()
+    first = served.open(context.new_page())
+    assert served.access.key == first.evaluate("sessionStorage.getItem('synthsieve-key')")
+    with context.expect_page() as opened:
+        first.get_by_role("button", name="Open another tab").click()
+    opened.value.wait_for_selector("body.is-ready .tile")
+    first.reload()
+    first.wait_for_selector("body.is-ready .tile")
+
+
+def test_a_tab_that_has_the_cookie_alone_says_what_to_do(served, browser):
+    context = browser.new_context()
+    try:
+        served.open(context.new_page())
+        bare = context.new_page()
+        bare.goto(f"http://127.0.0.1:{served.access.port}/")
+        bare.get_by_text("press Enter in the terminal").wait_for()
+        assert bare.locator(".tile").count() == 0
+    finally:
+        context.close()
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_severe(served, new_context, severe, scheme):
     page = served.open(new_context(color_scheme=scheme).new_page())

@@ -66,8 +66,14 @@ document.addEventListener("keydown", (event) => {
   if (event.key in acts) { event.preventDefault(); acts[event.key](); }
 });
 
+// Without its data the page can do nothing: the reason stays on the screen.
+function giveUp(error) {
+  document.querySelector("main").replaceChildren(make("p", { class: "empty", role: "alert", text: error.message }));
+}
+
+find("open-tab").addEventListener("click", () => window.open("/", "_blank")); // a tab that we open has our key too
 hear("play", () => play("sound", state.order[state.active]));
 find("open-side").addEventListener("click", () => side(!document.body.classList.contains("has-side")));
 window.synthsieve = { framesDrawn }; // for whoever measures
 
-begin().catch(complain);
+begin().catch(giveUp);
