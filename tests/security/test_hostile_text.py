@@ -57,7 +57,11 @@ TEXTS = (
     "~~~",
     "***bold***",
     "&lt;b&gt;",
+    "\x1b]0;owned\x07\x9b31m",
 )
+
+
+CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 class Seen(HTMLParser):
@@ -105,6 +109,7 @@ def test_the_card_of_an_export_shows_it_as_text(text, tmp_path):
         made_up.exported(tmp_path / "export", "sentences")
     card = (tmp_path / "export" / "README.md").read_text(encoding="utf-8")
     _, head, body = card.split("---\n", 2)
+    assert not CONTROL.search(card)
     assert "license: unknown" in head.splitlines()
     assert head.count("license:") - text.count("license:") == 1  # the other stands within quotes
     without_code = re.sub(r"```.*?```|`[^`\n]*`", "", body, flags=re.DOTALL)
@@ -147,7 +152,9 @@ def test_an_export_of_a_hostile_run_stays_in_its_folder(hostile, tmp_path):  # n
     assert {path.relative_to(tmp_path).parts[:2] for path in tmp_path.rglob("*") if path.is_file()} == {
         ("out", "export")
     }
-    body = (tmp_path / "out" / "export" / "README.md").read_text(encoding="utf-8").split("---\n", 2)[2]
+    card = (tmp_path / "out" / "export" / "README.md").read_text(encoding="utf-8")
+    assert not CONTROL.search(card)
+    body = card.split("---\n", 2)[2]
     assert Seen(re.sub(r"```.*?```|`[^`\n]*`", "", body, flags=re.DOTALL)).harmless()
 
 

@@ -10,8 +10,21 @@ import typer
 
 from synthsieve.cli.printing import echo
 from synthsieve.device import Device
+from synthsieve.errors import ConfigError
 
-Out = Annotated[Path, typer.Option("--out", "-o", help="Folder to write to.")]
+
+def given_path(text: str) -> Path:
+    """A path that was given; an empty one would be the current folder, which nobody meant."""
+    if not text.strip():
+        raise ConfigError("expected a path to write to, got an empty one: give a name, or . for the current folder")
+    return Path(text)
+
+
+Out = Annotated[Path, typer.Option("--out", "-o", help="Folder to write to.", parser=given_path, metavar="FOLDER")]
+To = Annotated[
+    Path | None,
+    typer.Option("--to", help="Folder to write to (default: OUT/export).", parser=given_path, metavar="FOLDER"),
+]
 Run = Annotated[Path, typer.Argument(help="The folder that `synthsieve fit` wrote.", metavar="OUT")]
 Source = Annotated[
     str,

@@ -30,7 +30,9 @@ def select(
     data: Path = typer.Argument(
         help=".npz, Parquet or a folder of Parquet with labels and logits, probabilities, gradients or features."
     ),
-    out: Path = typer.Option(..., "-o", "--out", help="Directory to write to."),
+    out: Path = typer.Option(
+        ..., "-o", "--out", help="Directory to write to.", parser=options.given_path, metavar="DIRECTORY"
+    ),
     budget: str = typer.Option("0.1", help="A fraction of each class (0.1), or a count over all classes (500)."),
     epsilon: float | None = typer.Option(None, help="Instead of a budget: the fewest picks with bound at most this."),
     entropy_ceiling: float | None = typer.Option(None, help="Reject rows whose entropy, in nats, is not below this."),

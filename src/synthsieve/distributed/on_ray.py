@@ -123,8 +123,9 @@ def _begun_here(ray: Any, workers: int) -> Iterator[int]:
                 try:
                     _begin(ray, workers, folder)
                 except Exception as error:  # Ray raises the plainest of errors here
+                    why = _first_line(error)
                     raise ClusterError(
-                        f"Ray could not be started on this machine ({_first_line(error)}): try again when it is less busy"
+                        f"Ray could not be started on this machine ({why}): try again when it is less busy"
                     ) from None
                 finally:
                     os.umask(umask)

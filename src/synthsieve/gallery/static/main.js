@@ -36,9 +36,15 @@ async function begin() {
   document.body.classList.add("is-ready");
 }
 
+// The very marks that tiles have: a dot before a line; a line below a picture, a faded one, a cross over it.
+function mark() {
+  if (state.about.form === "lines") return make("span", { class: "dot", "aria-hidden": "true" });
+  return make("span", { class: "frame", "aria-hidden": "true" }, make("span", { class: "swatch" }), make("span", { class: "cross", text: "✕" }));
+}
+
 function showLegend() {
   const words = [["is-selected", "selected, × how many it stands for"], ["is-kept", "kept, another stands for it"], ["is-rejected", "rejected by the sieve"], ["is-marked", "marked as bad"]];
-  find("legend").append(...words.map(([kind, text]) => make("span", { class: kind }, make("span", { class: "dot", "aria-hidden": "true" }), text)));
+  find("legend").append(...words.map(([kind, text]) => make("span", { class: kind }, mark(), text)));
 }
 
 function side(show) {
