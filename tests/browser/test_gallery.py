@@ -64,7 +64,7 @@ def test_the_whole_story(served, page):
     allowed = int((view.scores.predicted == view.pool.y).sum())
     until(page, f"document.querySelector('#figures dd b').textContent === '{allowed}'")
     settle(page)
-    assert page.locator("#ceiling-number").input_value() == "100 %"
+    until(page, "document.getElementById('ceiling-number').value === '100 %'")
     page.get_by_role("radio", name="one ceiling for all").check()
     told = []
     for share in (0.95, 0.05):
@@ -197,7 +197,8 @@ def test_the_legend_shows_the_marks_of_the_tiles(serve, page, tmp_path, kind):
     settle(page)
     look = """where => {
         const dot = document.querySelector(where + ' .dot');
-        if (dot) { const style = getComputedStyle(dot); return [style.borderTopColor, style.backgroundColor, style.transform !== 'none']; }
+        const style = dot && getComputedStyle(dot);
+        if (dot) return [style.borderTopColor, style.backgroundColor, style.transform !== 'none'];
         const frame = document.querySelector(where + ' .frame');
         const picture = frame.querySelector('canvas, .swatch');
         return [getComputedStyle(frame, '::after').backgroundColor, getComputedStyle(frame, '::after').height,

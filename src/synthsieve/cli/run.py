@@ -93,8 +93,8 @@ def run(
     lines = ["", outcome.proof.table(others_in(outcome.report)), words, f"its model: {model}"]
     lines += [f"the samples it learned from, with weights: {path}" for path in synthetic]
     lines += [f"table: {out / 'table.md'}", "pictures:", *(f"  {path}" for path in outcome.figures)]
-    lines += [f"report: {page.path}", f"look through the samples and reject by hand: synthsieve serve {out}"]
-    lines.append(f"take them home: synthsieve export {out}")
+    lines += [f"report: {page.path}", f"Browse samples in your browser: synthsieve serve {out}"]
+    lines.append(f"Save the synthetic data: synthsieve export {out}")
     report = {
         "out": str(out),
         "chosen": name,
