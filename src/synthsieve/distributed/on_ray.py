@@ -261,7 +261,7 @@ def _unreachable(address: str, why: str) -> str:
     )
 
 
-def _answer(work: Work, number: int, umask: int | None = None) -> str:
+def _answer(work: Work, number: int, umask: int | None) -> str:
     """What a worker sends back: the result, or why there is none, as JSON. Other errors are Ray's to report."""
     if umask is not None:
         os.umask(umask)
