@@ -151,6 +151,23 @@ def test_ray_on_this_machine_leaves_no_token_in_the_home_folder(tmp_path):
 
 
 @pytest.mark.slow
+def test_ray_on_this_machine_answers_nobody_without_its_token(alone):
+    ask = (
+        "import sys; from ray._raylet import GcsClient; print(len(GcsClient(address=sys.argv[1]).get_all_node_info()))"
+    )
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("RAY_AUTH")}
+    with on_ray.connected("local", workers=1):
+        import ray
+
+        command = [sys.executable, "-c", ask, ray.get_runtime_context().gcs_address]
+        ours = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": os.environ["RAY_AUTH_TOKEN"]}
+        for given in (ours, {**ours, "RAY_AUTH_TOKEN": "0" * 64}, {"RAY_AUTH_MODE": "disabled"}):
+            asked = subprocess.run(command, env={**clean, **given}, capture_output=True, text=True, check=False)
+            assert (asked.returncode == 0) == (given is ours), asked.stderr
+            assert given is ours or "AuthenticationError" in asked.stderr
+
+
+@pytest.mark.slow
 def test_one_two_and_four_workers_write_the_same_bytes(tmp_path, alone, capsys):
     source = write_shards(tmp_path / "in", *rows(40_000, decimals=6), files=4, group=2_500)
     sieved(source, tmp_path / "here", keep_fraction=0.7, part_rows=4_000)
