@@ -53,7 +53,7 @@ def test_it_serves_until_ctrl_c(out, room):
             urllib.request.urlopen(told["url"].partition("?")[0])
     finally:
         process.send_signal(signal.SIGINT)
-        rest, errors = process.communicate(timeout=30)
+        rest, errors = process.communicate(timeout=120)
     assert process.returncode == 0
     assert rest == ""
     assert "the gallery has ended" in errors
@@ -119,6 +119,7 @@ def test_the_browser_is_given_a_private_file_and_never_the_token(monkeypatch):
     assert not file.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads command lines from /proc")
 def test_no_command_line_holds_a_token(out, room, tmp_path):
     """A browser that notes what it was given; what it was given leads to the gallery."""
