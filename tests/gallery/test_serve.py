@@ -150,5 +150,6 @@ def test_no_command_line_holds_a_token(out, room, tmp_path):
             with pytest.raises(urllib.error.HTTPError, match="403"):
                 urllib.request.urlopen(url)
     finally:
-        process.send_signal(signal.SIGINT)
-        process.communicate(timeout=60)
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=120)
+    assert not Path(noted.read_text().removeprefix("file://")).parent.exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -54,6 +55,7 @@ def serve(
     access = Access(listener.getsockname()[1])
     room = Room(view, out, run.table)
     room.warm_up()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # else the folder below would stay
     with private_folder() as folder:
 
         def ready() -> None:
@@ -76,7 +78,6 @@ def serve(
 
 def _at_enter(act: Callable[[], None]) -> None:
     """Call `act` whenever a line is typed, from a thread of its own."""
-    import signal
     import threading
 
     if hasattr(signal, "SIGTTIN"):  # in the background a terminal may not be read: the thread ends, and not the gallery
