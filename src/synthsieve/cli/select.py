@@ -31,7 +31,9 @@ def select(
         help="A .npz, .parquet, .csv, .tsv or .jsonl file, or a folder of .parquet files, with labels and logits, "
         "probabilities, gradients or features."
     ),
-    out: Path = typer.Option(..., "-o", "--out", help="Folder to write to."),
+    out: Path = typer.Option(
+        ..., "-o", "--out", help="Folder to write to.", parser=options.given_path, metavar="FOLDER"
+    ),
     budget: str = typer.Option("0.1", help="How many rows to select: a fraction of each class (0.1) or a total (500)."),
     epsilon: float | None = typer.Option(
         None, help="Select the smallest set whose gradient bound is at most this (instead of --budget)."
