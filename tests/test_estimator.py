@@ -27,7 +27,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from synthsieve import LatentEBMClassifier
 from synthsieve import estimator as estimator_module
-from synthsieve.data.in_memory import guess_kind
+from synthsieve.data.in_memory import MAX_COLUMNS, guess_kind
 from synthsieve.data.targets import read_groups, read_targets
 from synthsieve.errors import CheckpointError, InputError, SynthsieveError
 from synthsieve.estimator import _threads_of
@@ -46,7 +46,6 @@ SMALL = {
 EQUIVALENT = "steps see random mini-batches: a weight of two is a row twice in expectation, not to the last bit"
 EXPECTED_FAILURES = {
     "check_classifiers_classes": "it uses -1 as a class, and -1 means unlabelled here, as in sklearn.semi_supervised",
-    "check_classifier_data_not_an_array": "a data frame is a table, a likelihood a column; an array is vectors",
     "check_sample_weight_equivalence_on_dense_data": EQUIVALENT,
     "check_sample_weight_equivalence_on_sparse_data": EQUIVALENT,
 }
@@ -72,6 +71,11 @@ def clouds():
 def fitted(clouds):
     x, y = clouds
     return small(max_iter=150).fit(x, np.where(np.arange(120) < 60, y, -1))
+
+
+@pytest.fixture(scope="module")
+def vectors(clouds):
+    return small(max_iter=2, modality="vector").fit(*clouds)
 
 
 def test_few_labels_and_many_rows_without_are_enough(fitted, clouds):
@@ -165,6 +169,30 @@ def test_a_table_of_numbers_goes_in_and_comes_out_as_one(clouds, make):
     assert type(drawn) is type(make(x))
     assert (list(drawn.columns) if make is as_frame else drawn.column_names) == list("abcd")
     assert labels.tolist() == [0] * 4 + [1] * 4 + [2] * 4
+
+
+def test_the_same_numbers_give_the_same_model_in_a_data_frame_and_in_an_array(clouds, tmp_path):
+    x, y = clouds
+    x = np.column_stack([x, np.round(np.exp(x[:, 0]), 1), np.arange(120) % 5])  # skewed, and of few values
+    of_frame, of_array = (small(max_iter=10).fit(given, np.where(y == 2, -1, y)) for given in (pd.DataFrame(x), x))
+    expected = of_frame.predict_proba(pd.DataFrame(x))
+    again = LatentEBMClassifier.load(of_array.save(tmp_path / "a"))
+    for estimator in (of_array, again):
+        assert np.array_equal(estimator.predict_proba(x), expected)
+        drawn, _ = estimator.sample(5)
+        assert isinstance(drawn, np.ndarray)
+        assert np.array_equal(drawn, of_frame.sample(5)[0].to_numpy())
+        assert set(drawn[:, 5]) <= set(range(5))
+    with pytest.raises(ValueError, match="NaN"):
+        of_array.predict(np.full((1, 6), np.nan))
+
+
+def test_rows_of_more_numbers_than_a_table_has_are_vectors(clouds):
+    _, y = clouds
+    x = np.random.default_rng(0).normal(size=(120, MAX_COLUMNS + 1)) + y[:, None]
+    assert small(max_iter=1).fit(x, y).held_.kind == "vector"
+    assert small(max_iter=1).fit(x[:, 1:], y).held_.kind == "table"
+    assert small(max_iter=1, modality="vector").fit(x[:, 1:], y).held_.kind == "vector"
 
 
 def test_a_series_of_sentences_is_text():
@@ -371,7 +399,7 @@ def test_weights_count_and_a_weight_of_nothing_leaves_a_row_out(clouds):
 
 def test_settings_are_chosen_by_the_data_unless_told(clouds):
     x, y = clouds
-    assert small(max_iter=1).fit(x, y).settings_.model.latent_dim == 4
+    assert small(max_iter=1, modality="vector").fit(x, y).settings_.model.latent_dim == 4
     wide = np.random.default_rng(0).normal(0, 1, (120, 200))
     assert small(max_iter=1).fit(wide, y).settings_.model.latent_dim == 64
     told = small(max_iter=1, latent_dim=7, settings={"model": {"energy_width": 16}}).fit(x, y)
@@ -462,14 +490,16 @@ def rewritten(path, change):
         lambda header: header["held"].update(kind="table"),
         lambda header: header["held"].update(images={"axes": "hw", "dtype": "O", "value_range": None}),
         lambda header: header["held"].update(frame="{}"),
+        lambda header: header["held"].update(array=True),
+        lambda header: header["held"].update(array="yes"),
         lambda header: header.update(n_iter=float("inf")),
         lambda header: header.update(items=["a"]),
         lambda header: header.update(parameters=["a"]),
         lambda header: "[" * 100_000,
     ],
 )
-def test_a_header_that_claims_anything_is_refused_in_one_sentence_before_memory_is_taken(fitted, tmp_path, change):
-    path = rewritten(fitted.save(tmp_path / "a"), change)
+def test_a_header_that_claims_anything_is_refused_in_one_sentence_before_memory_is_taken(vectors, tmp_path, change):
+    path = rewritten(vectors.save(tmp_path / "a"), change)
     with pytest.raises(CheckpointError) as caught:
         LatentEBMClassifier.load(path)
     assert "\n" not in str(caught.value)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -10,6 +11,7 @@ import pytest
 from synthsieve.files import (
     folder_written_atomically,
     remove_stale_partials,
+    was_cut_short,
     write_json,
     write_text,
     written_atomically,
@@ -102,6 +104,22 @@ def test_what_a_killed_writer_left_is_swept_and_what_it_moved_aside_comes_back(t
     assert set(os.listdir(tmp_path)) == left
     remove_stale_partials(tmp_path)
     assert set(os.listdir(tmp_path)) == {f".out.1.{mine}.partial", "out"}
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="the system does not tell when a process started")
+def test_another_process_of_the_same_number_is_another_writer(tmp_path):
+    """In a container every command is process 1: what an earlier one left is not taken for its own."""
+    with written_atomically(tmp_path / "a.json") as mine:
+        mine.write_text("half")
+        number, started = re.fullmatch(r"\.a\.json\.(\d+)-(\d+)\.partial", mine.name).groups()
+        assert int(number) == os.getpid()
+        for name in (f".b.json.{number}-{int(started) - 1}.partial", ".c.json.1-0000.partial"):
+            (tmp_path / name).write_text("half")
+        (tmp_path / f".export.140123.{number}-1.partial").mkdir()
+        assert was_cut_short(tmp_path / "b.json")
+        assert not was_cut_short(tmp_path / "a.json")
+        remove_stale_partials(tmp_path)
+        assert os.listdir(tmp_path) == [mine.name]
 
 
 def test_files_that_belong_together_get_their_names_together(tmp_path):

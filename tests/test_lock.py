@@ -39,6 +39,15 @@ def test_a_lock_ends_with_its_process_and_what_that_left_is_swept(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_a_link_that_leads_nowhere_is_told(tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    for path in (tmp_path / "link", tmp_path / "link" / "below"):
+        for hold in (locked, locked_beside):
+            with pytest.raises(ConfigError, match=r"is a link to .*nowhere, which does not exist"), hold(path):
+                pass
+    assert os.listdir(tmp_path) == ["link"]
+
+
 def test_what_is_replaced_as_a_whole_has_its_lock_beside_it(tmp_path):
     with locked_beside(tmp_path / "export"):
         with locked_beside(tmp_path / "other"):

@@ -11,8 +11,8 @@ import synthsieve
 
 ROOT = Path(synthsieve.__file__).parent
 COMMON = {
-    "archive", "config", "errors", "files", "layout", "parquet_claims", "pool", "progress", "randomness", "sharing",
-    "waveforms",
+    "archive", "config", "errors", "files", "layout", "natural_order", "parquet_claims", "pool", "printable",
+    "progress", "randomness", "sharing", "waveforms",
 }  # fmt: skip
 MAY_KNOW = {
     "charts": COMMON,

@@ -72,9 +72,11 @@ def test_odd_labels_and_columns_are_taken_alike(tmp_path, name):
     assert len(alone.classes) == 3
     written = pq.read_table(tmp_path / "alone" / "selected.parquet")
     assert written.equals(pq.read_table(tmp_path / "s" / "selected"))
-    assert written.schema.names[:-1] == given.schema.names
+    assert written.schema.names[:-2] == given.schema.names
     assert len(set(written.schema.names)) == len(written.schema.names)
-    assert written.columns[-1].to_numpy().sum() == pytest.approx(COUNT)
+    weight, loss_weight = (column.to_numpy() for column in written.columns[-2:])
+    assert weight.sum() == pytest.approx(COUNT)
+    assert loss_weight == pytest.approx(weight / weight.mean())
 
 
 @pytest.mark.parametrize("way", [in_memory, sieved])

@@ -101,10 +101,14 @@ def settings_in_memory(
         "data": {"test_fraction": 0.0, "validation_fraction": validation_fraction},
         "model": {},
     }
+    chosen = preset or default_preset("", dataset)
     if latent_dim is None and dataset.kind == Kind.VECTOR and preset is None:
         latent_dim = latent_dim_for(dataset.train.x)
     if latent_dim is not None:
         asked["model"]["latent_dim"] = latent_dim
+        towers = load_settings(chosen).model
+        if isinstance(latent_dim, Integral) and 1 <= latent_dim <= towers.label_latent_dim:
+            asked["model"]["label_latent_dim"] = int(latent_dim) - 1
     values: dict[str, Any] = {"seed": seed, **asked}
     for name, value in changes.items():
         section, dot, field = str(name).partition(".")
@@ -118,7 +122,7 @@ def settings_in_memory(
             values[section] = value
     if max_iter is not None and (not isinstance(max_iter, Integral) or max_iter < 1):
         raise ConfigError(f"max_iter must be a whole number, 1 or more, but {max_iter!r} came")
-    settings = load_settings(preset or default_preset("", dataset), base=values)
+    settings = load_settings(chosen, base=values)
     return settings.over(settings.learning.steps if max_iter is None else int(max_iter))
 
 

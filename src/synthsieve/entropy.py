@@ -16,8 +16,7 @@ from enum import IntEnum
 import numpy as np
 
 from synthsieve.errors import SelectionError
-
-_ROWS_AT_A_TIME = 65_536
+from synthsieve.selection.blocks import row_blocks, rows_by_class
 
 
 class PrecisionWarning(UserWarning):
@@ -69,9 +68,10 @@ def entropy_of_logits(logits: np.ndarray) -> np.ndarray:
 
     H = log(1 + r) + sum_{k != top} p_k (top - logit_k), r = sum_{k != top} exp(logit_k - top): no term is negative.
     """
+    logits = np.asarray(logits)
     entropy = np.empty(len(logits))
-    for start in range(0, len(logits), _ROWS_AT_A_TIME):
-        block = np.asarray(logits[start : start + _ROWS_AT_A_TIME], dtype=np.float64)
+    for part in row_blocks(*logits.shape):
+        block = np.asarray(logits[part], dtype=np.float64)
         top = block.argmax(axis=1)[:, None]
         with np.errstate(over="ignore"):  # a gap beyond float64 is a probability of nothing
             below = block - np.take_along_axis(block, top, axis=1)
@@ -79,7 +79,7 @@ def entropy_of_logits(logits: np.ndarray) -> np.ndarray:
         np.put_along_axis(ratios, top, 0.0, axis=1)
         rest = ratios.sum(axis=1)
         terms = ratios * np.where(ratios > 0.0, -below, 0.0)
-        entropy[start : start + len(block)] = np.log1p(rest) + terms.sum(axis=1) / (1.0 + rest)
+        entropy[part] = np.log1p(rest) + terms.sum(axis=1) / (1.0 + rest)
     return entropy
 
 
@@ -98,15 +98,15 @@ def entropy_of_probabilities(probabilities: np.ndarray, *, entropy_ceiling: floa
             stacklevel=2,
         )
     entropy = np.empty(len(probabilities))
-    for start in range(0, len(probabilities), _ROWS_AT_A_TIME):
-        block = np.array(probabilities[start : start + _ROWS_AT_A_TIME], dtype=np.float64)
+    for part in row_blocks(*probabilities.shape):
+        block = np.array(probabilities[part], dtype=np.float64)
         top = block.argmax(axis=1)[:, None]
         np.put_along_axis(block, top, 0.0, axis=1)
         rest = np.minimum(block.sum(axis=1), 1.0)
         logs = np.log(block, out=np.zeros_like(block), where=block > 0.0)
         largest = 1.0 - rest
         log_largest = np.log1p(-rest, out=np.zeros_like(rest), where=rest < 1.0)
-        entropy[start : start + len(block)] = -(block * logs).sum(axis=1) - largest * log_largest
+        entropy[part] = -(block * logs).sum(axis=1) - largest * log_largest
     return entropy
 
 
@@ -143,10 +143,10 @@ def filter_by_entropy(
         applied = ceiling
         reason[eligible & ~(entropy < ceiling)] = Reason.HIGH_ENTROPY
     elif keep_fraction is not None:
-        groups = [labels == label for label in np.unique(labels)] if per_class else [np.ones(len(entropy), dtype=bool)]
+        groups = rows_by_class(labels)[1] if per_class else [np.arange(len(entropy))]
         for group in groups:
-            rows = np.flatnonzero(group & eligible)
-            count = max(1, int(np.ceil(keep_fraction * group.sum() - 1e-9)))
+            rows = group[eligible[group]]
+            count = max(1, int(np.ceil(keep_fraction * len(group) - 1e-9)))
             reason[rows[np.argsort(entropy[rows], kind="stable")[count:]]] = Reason.HIGH_ENTROPY
         kept = entropy[reason == Reason.KEPT]
         applied = float(np.nextafter(kept.max(), np.inf)) if len(kept) else np.inf

@@ -10,6 +10,7 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from numbers import Integral, Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,10 +31,10 @@ from sklearn.utils.validation import (
 
 from synthsieve.config import Settings, load_settings
 from synthsieve.data.checks import check_dataset
-from synthsieve.data.containers import as_items, check_names, is_frame, opened, picked, rows_of
+from synthsieve.data.containers import as_array, as_items, check_names, is_frame, opened, picked, rows_of
 from synthsieve.data.dataset import UNLABELED, Dataset, Examples, Kind
 from synthsieve.data.features import bytes_as_floats
-from synthsieve.data.in_memory import Held, give_back, kind_of, read_alike, read_held
+from synthsieve.data.in_memory import MAX_COLUMNS, give_back, kind_of, read_alike, read_columns, read_held
 from synthsieve.data.labels import Labels, check_classes
 from synthsieve.data.targets import as_labels, is_known, read_groups, read_targets, stray_words
 from synthsieve.defaults import default_preset, settings_in_memory
@@ -57,10 +58,11 @@ TRAINED = 0.05  # of the expected steps; with fewer done a model counts as untra
 class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, BaseEstimator):
     """A generative classifier y -> z -> x that learns from few labels and many unlabelled examples.
 
-    Unlabelled examples are rows whose y is -1, None, NaN or an empty text, or those of `unlabeled_X`. Arrays (n,
-    features), sparse matrices and torch tensors are vectors; arrays (n, height, width) or (n, channels, height, width)
-    images; data frames, Arrow tables and rows of mixed cells tables; a list or series of str text; sounds are waveforms
-    or paths of wav files, with `modality="sound"`.
+    Unlabelled examples are rows whose y is -1, None, NaN or an empty text, or those of `unlabeled_X`. Data frames,
+    Arrow tables and rows of mixed cells are tables, and so are arrays (n, columns), sparse matrices and torch tensors
+    of up to 50 columns: the same numbers give the same model in any container. Longer rows are vectors; arrays (n,
+    height, width) or (n, channels, height, width) images; a list or series of str text; sounds are waveforms or paths
+    of wav files, with `modality="sound"`.
 
     Args:
         modality: "auto", or image, vector, table, sound, text, or the name of a registered modality.
@@ -313,9 +315,13 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
         count = rows_of(learned_from)
         labels = self._labels(y, count)
         unlabeled_X = opened(unlabeled_X)
-        held = read_held(learned_from, modality=kind, schema=self.schema, rate=self.rate, beside=unlabeled_X)
+        guessed = self.modality == "auto" and features is None
+        if guessed and kind == Kind.VECTOR and learned_from.shape[1] <= MAX_COLUMNS:
+            held = read_columns(as_array(learned_from))
+        else:
+            held = read_held(learned_from, modality=kind, schema=self.schema, rate=self.rate, beside=unlabeled_X)
         self._keep_items(None if features is None else X, held.x)
-        self.held_ = Held(held.x[:0], held.kind, held.about, held.frame)
+        self.held_ = replace(held, x=held.x[:0])
         parts: dict[str, Any] = {
             "x": held.x,
             "y": labels,
@@ -338,7 +344,7 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
         """X, once scikit-learn finds nothing wrong with it: finite numbers, known column names, as many columns."""
         if is_frame(X):
             check_names(X)
-        if kind == Kind.VECTOR:
+        if kind == Kind.VECTOR or (not reset and self.held_.array):
             _check_numbers(X)
             return validate_data(self, X, reset=reset, accept_sparse=True, dtype=[np.float64, np.float32])
         if reset:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import shutil
 import threading
 from collections.abc import Iterator
@@ -33,7 +34,7 @@ def written_together(*paths: Path) -> Iterator[tuple[Path, ...]]:
     The renames follow each other in the order given. A kill between two of them leaves the partial file of the last
     path behind, so that it can be told from files that are whole: see `was_cut_short`.
     """
-    pairs = [(path.with_name(f".{path.name}.{os.getpid()}.partial"), path) for path in map(Path, paths)]
+    pairs = [(path.with_name(f".{path.name}.{_writer()}.partial"), path) for path in map(Path, paths)]
     for _, path in pairs:
         path.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -80,7 +81,7 @@ def folder_written_atomically(path: Path) -> Iterator[Path]:
     path.parent.mkdir(parents=True, exist_ok=True)
     restore_replaced(path)
     remove_stale_partials(path.parent, of=path.name)
-    own = path.with_name(f".{path.name}.{threading.get_ident()}.{os.getpid()}")
+    own = path.with_name(f".{path.name}.{threading.get_ident()}.{_writer()}")
     partial, replaced = own.with_name(f"{own.name}.partial"), own.with_name(f"{own.name}.replaced")
     partial.mkdir()
     try:
@@ -115,23 +116,45 @@ def remove_stale_partials(folder: Path, *, of: str = "") -> None:
 
 
 def _left_behind(folder: Path, start: str, end: str) -> list[Path]:
-    """What lies in `folder` under a name START...PROCESS.END whose process no longer runs."""
+    """What lies in `folder` under a name START...WRITER.END whose writer no longer runs."""
     found = []
     for path in sorted(folder.glob(f".*.{end}")):
-        process = path.name.removesuffix(f".{end}").rpartition(".")[2]
-        if path.name.startswith(start) and process.isdecimal() and not _runs(int(process)):
+        writer = WRITER.fullmatch(path.name.removesuffix(f".{end}").rpartition(".")[2])
+        if path.name.startswith(start) and writer and not _runs(int(writer[1]), writer[2]):
             found.append(path)
     return found
 
 
-def _runs(process: int) -> bool:
+# A process number and, where it can be known, when that process was started: numbers are given again, and in every
+# container the first process is number 1.
+WRITER = re.compile(r"(\d+)(?:-(\d+))?", re.ASCII)
+
+
+def _writer() -> str:
+    """This process, as the names of its partial files tell it."""
+    process = os.getpid()
+    started = _started(process)
+    return str(process) if started is None else f"{process}-{started}"
+
+
+def _runs(process: int, started: str | None) -> bool:
     try:
         os.kill(process, 0)
     except (ProcessLookupError, OverflowError):
         return False
     except PermissionError:
-        return True
-    return True
+        pass
+    now = _started(process)
+    return started is None or now is None or started == now
+
+
+def _started(process: int) -> str | None:
+    """When a process was started, in ticks since the machine was; None where the system does not tell (not Linux)."""
+    try:
+        told = Path(f"/proc/{process}/stat").read_bytes()
+    except OSError:
+        return None
+    return told.rpartition(b")")[2].split()[19].decode("ascii")  # field 22; the name before it may hold anything
 
 
 def write_text(path: Path, text: str) -> None:

@@ -69,7 +69,7 @@ def learned_by(estimator: LatentEBMClassifier, run: RunFolder | None, *, text: s
     origin = None if run is None else run.origin
     return Learned(
         estimator.held_,
-        _shape(estimator.encoding_),
+        (estimator.n_features_in_,) if estimator.held_.array else _shape(estimator.encoding_),
         tuple(map(str, getattr(estimator, "feature_names_in_", ()))) if estimator.held_.kind == Kind.VECTOR else (),
         label=None if origin is None else origin.label,
         text=text or (None if origin is None else origin.text),

@@ -24,6 +24,7 @@ def locked(folder: Path) -> Iterator[None]:
     A folder that was made for it and is still empty at the end is removed.
     """
     folder = Path(folder)
+    check_links(folder)
     there = next(one for one in (folder, *folder.absolute().parents) if one.exists())
     if not there.is_dir():
         raise ConfigError(f"cannot write to {folder}: {there} is no folder: check the path, or choose another")
@@ -43,10 +44,20 @@ def locked(folder: Path) -> Iterator[None]:
 def locked_beside(path: Path) -> Iterator[None]:
     """The same for a file or a folder that is replaced as a whole: .NAME.lock beside it is held."""
     path = Path(path).absolute()
+    check_links(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     with _held(path.with_name(f".{path.name}.lock"), path):
         remove_stale_partials(path.parent, of=path.stem)
         yield
+
+
+def check_links(path: Path) -> None:
+    """Refuse a path that is, or lies below, a link that leads nowhere."""
+    for one in (path, *path.absolute().parents):
+        if one.is_symlink() and not one.exists():
+            raise ConfigError(
+                f"{one} is a link to {os.readlink(one)}, which does not exist: make that folder, or choose another"
+            )
 
 
 @contextmanager

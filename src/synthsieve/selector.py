@@ -1,18 +1,17 @@
-"""The sieve in scikit-learn's manner: `fit`, `indices_`, `weights_`, `transform`."""
+"""The sieve as a scikit-learn estimator: `fit`, `indices_`, `weights_`, `transform` and `fit_resample`."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin, clone
-from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import StratifiedKFold, cross_val_predict
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from synthsieve.errors import SelectionError
 from synthsieve.selection import door
 from synthsieve.sieve import select
+from synthsieve.sieve_judge import out_of_fold_probabilities
 
 
 class CoresetSelector(TransformerMixin, BaseEstimator):
@@ -27,7 +26,8 @@ class CoresetSelector(TransformerMixin, BaseEstimator):
 
     Attributes:
         indices_: int64 (k,), selected rows.
-        weights_: float64 (k,), how many rows each stands for.
+        weights_: float64 (k,), how many rows each stands for; they sum to each class's size.
+        loss_weights_: float64 (k,), the same scaled to mean 1, as `sample_weight` of a fit on the selected rows.
         selection_: the whole `Selection`.
         classes_: the labels.
     """
@@ -88,6 +88,7 @@ class CoresetSelector(TransformerMixin, BaseEstimator):
             seed=self.seed,
         )
         self.indices_, self.weights_ = self.selection_.indices, self.selection_.weights
+        self.loss_weights_ = self.selection_.loss_weights
         self.classes_ = np.asarray(labels.names)
         self.n_features_in_ = points.shape[1]
         return self
@@ -95,26 +96,27 @@ class CoresetSelector(TransformerMixin, BaseEstimator):
     def transform(self, X: Any) -> Any:
         """The selected rows of X, which must be the matrix given to `fit` or one with the same rows."""
         check_is_fitted(self, "indices_")
-        door.same_length(self.selection_.num_rows, X=X)
-        if hasattr(X, "iloc"):
-            return X.iloc[self.indices_]
-        return (np.asarray(X) if isinstance(X, list | tuple) else X)[self.indices_]
+        return _picked(X, self.indices_, self.selection_.num_rows)
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
         """The selected rows of X."""
         return self.fit(X, y, **fit_params).transform(X)
 
+    def fit_resample(self, X: Any, y: Any, **fit_params: Any) -> tuple[Any, Any]:
+        """The selected rows of X and of y; `loss_weights_` has their weights, in the same order."""
+        self.fit(X, y, **fit_params)
+        return self.transform(X), _picked(y, self.indices_, self.selection_.num_rows)
 
-def out_of_fold_probabilities(
-    points: np.ndarray, indices: np.ndarray, *, classifier: Any = None, cv: int = 5, seed: int = 0
-) -> np.ndarray:
-    """Probabilities (n, num_classes) from a classifier that never saw the row it speaks of."""
-    smallest = int(np.bincount(indices, minlength=1).min())
-    if len(np.unique(indices)) < 2 or smallest < 2:
-        raise SelectionError(
-            "expected at least two classes of two rows to train a classifier, "
-            f"got a smallest class of {smallest}: give logits or probabilities instead"
-        )
-    folds = StratifiedKFold(min(cv, smallest), shuffle=True, random_state=seed)
-    model = LogisticRegression(max_iter=1000) if classifier is None else clone(classifier)
-    return cross_val_predict(model, points, indices, cv=folds, method="predict_proba")
+
+def _picked(values: Any, rows: np.ndarray, num_rows: int) -> Any:
+    """Some rows of an array, a sparse matrix, a frame, an Arrow table or a list."""
+    length = values.shape[0] if hasattr(values, "shape") else len(values)
+    if length != num_rows:
+        raise SelectionError(f"expected the {num_rows} rows given to fit, got {length}: pass the same rows")
+    if hasattr(values, "iloc"):
+        return values.iloc[rows]
+    if hasattr(values, "tocsr"):
+        return values.tocsr()[rows]
+    if hasattr(values, "take") and hasattr(values, "schema"):  # an Arrow table
+        return values.take(rows)
+    return (np.asarray(values) if isinstance(values, list | tuple) else values)[rows]

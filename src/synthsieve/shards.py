@@ -1,4 +1,4 @@
-"""Parquet for the sieve: one file, or a folder of files with the same columns, read a batch at a time.
+"""Tables for the sieve: Parquet, one file or a folder of files with the same columns, read a batch at a time; or text.
 
 Rows are numbered through all files, in the order of the files' names.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +20,19 @@ from synthsieve.selection import door
 
 LABELS = ("labels", "label", "y", "class", "target")
 ANSWERS = ("logits", "probabilities", "gradients")
+FEATURES = ("features", "embeddings")
 ENDINGS = (".parquet", ".pq")
+JSON_ENDINGS = (".jsonl", ".ndjson")
+TEXT_ENDINGS = (".csv", ".tsv", *JSON_ENDINGS)
 _PREFIXES = {
     "logits": ("logit_", "logits_"),
     "probabilities": ("prob_", "probability_", "proba_"),
     "gradients": ("grad_",),
 }
 _ROWS_AT_A_TIME = 65_536
-_WHOLE = re.compile(r"-?[0-9]{1,18}")
+_TEXT_BLOCK = 1 << 24  # bytes; a row must fit into one
+_DEEPEST = 100
+_JSON_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"')
 
 
 @dataclass(frozen=True)
@@ -39,8 +44,9 @@ class Shards:
         files: in the order of their rows; file_rows: how many rows each has.
         label: the column of labels.
         answers: the columns of "logits", "probabilities" and "gradients", as far as there are any.
-        features: the number columns beside the label, where there are no answers.
-        classes: the label of each column of the answers, where their names say so.
+        features: `features` or `embeddings`, or the number columns beside the label, where there are no answers.
+        names: what the columns of logits or probabilities are called after their prefix, where they are many.
+        table: the rows themselves, where they were read from text.
     """
 
     path: Path
@@ -49,14 +55,24 @@ class Shards:
     label: str
     answers: dict[str, tuple[str, ...]]
     features: tuple[str, ...]
-    classes: tuple[Any, ...] | None
+    names: dict[str, tuple[str, ...]]
+    table: Any = None
+
+    @property
+    def schema(self) -> Any:
+        """The columns, without metadata."""
+        return _footer(self.files[0])[0] if self.table is None else self.table.schema
 
     @property
     def num_rows(self) -> int:
         return sum(self.file_rows)
 
-    def batches(self, columns: Iterable[str]) -> Iterator[Any]:
-        """Arrow record batches of all files, in order."""
+    def batches(self, columns: Iterable[str] | None = None) -> Iterator[Any]:
+        """Arrow record batches of all files, in order; of all columns if None."""
+        if self.table is not None:
+            wanted = self.table if columns is None else self.table.select(list(columns))
+            yield from wanted.to_batches(_ROWS_AT_A_TIME)
+            return
         for file in self.files:
             yield from batches(file, columns)
 
@@ -77,25 +93,76 @@ def open_shards(path: Path, *, label: str | None = None) -> Shards:
             raise SelectionError(
                 f"expected {file.name} to have the columns of {files[0].name}, got {got}: write them alike"
             )
+    return _described(path, files, tuple(count for _, count in footers), schema, label)
+
+
+def open_text(path: Path, *, label: str | None = None) -> Shards:
+    """Read a .csv, .tsv or .jsonl file whole; its columns are then those of a Parquet file."""
+    import pyarrow as pa
+    from pyarrow import csv, json
+
+    kind = path.suffix.lower()
+    try:
+        if kind in JSON_ENDINGS:
+            _check_nesting(path)
+            table = json.read_json(arrow_source(path), json.ReadOptions(block_size=_TEXT_BLOCK))
+        else:
+            parse = csv.ParseOptions(delimiter="\t" if kind == ".tsv" else ",", newlines_in_values=True)
+            table = csv.read_csv(arrow_source(path), csv.ReadOptions(block_size=_TEXT_BLOCK), parse_options=parse)
+        table.validate(full=True)
+        names = list(table.column_names)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise SelectionError(
+            f"expected {kind} in UTF-8 with one row a line, got {path.name} ({_first_line(error)}): write it again"
+        ) from None
+    if len(names) == 1 and any(sign in names[0] for sign in ";\t|"):
+        raise SelectionError(
+            f"expected cells separated by {'tabs' if kind == '.tsv' else 'commas'} in {path.name}, got the single "
+            f"column {names[0][:80]!r}: save it with that separator"
+        )
+    return replace(_described(path, (path,), (table.num_rows,), table.schema, label), table=table)
+
+
+def _check_nesting(path: Path) -> None:
+    """Refuse lists within lists without end, which would end the process: pyarrow goes down them by recursion."""
+    depth = 0
+    with path.open("rb") as file:
+        for line in file:
+            opened, closed = (sum(line.count(sign) for sign in signs) for signs in ((b"[", b"{"), (b"]", b"}")))
+            if depth == 0 and opened == closed and opened <= _DEEPEST:
+                continue
+            signs = np.frombuffer(_JSON_STRING.sub(b"", line), dtype=np.uint8)
+            steps = np.isin(signs, list(b"[{")).astype(np.int64) - np.isin(signs, list(b"]}"))
+            if depth + np.cumsum(steps).max(initial=0) > _DEEPEST:
+                raise SelectionError(
+                    f"expected lists nested at most {_DEEPEST} deep in {path.name}, got more: write plain lists"
+                )
+            depth = max(0, depth + int(steps.sum()))
+
+
+def _described(path: Path, files: tuple[Path, ...], rows: tuple[int, ...], schema: Any, label: str | None) -> Shards:
+    """What the columns are, by their names."""
     names = schema.names
     name = label_name(names, label, path)
-    answers, classes = {}, None
+    answers: dict[str, tuple[str, ...]] = {}
+    named: dict[str, tuple[str, ...]] = {}
     for kind in ANSWERS:
         columns = [kind] if kind in names else [n for n in names if n.startswith(_PREFIXES[kind]) and n != name]
         if columns:
             answers[kind] = tuple(columns)
             if kind != "gradients" and columns != [kind]:
-                classes = tuple(column.split("_", 1)[1] for column in columns)
+                named[kind] = tuple(column.split("_", 1)[1] for column in columns)
     features: tuple[str, ...] = ()
     if not answers:
-        features = tuple(field.name for field in schema if field.name != name and _is_numeric(field.type))
+        lists = [one for one in FEATURES if one in names and one != name and door.is_list(schema.field(one).type)]
+        numbers = [field.name for field in schema if field.name != name and _is_numeric(field.type)]
+        features = tuple(lists[:1] or numbers)
         if not features:
             raise SelectionError(f"expected number columns beside {name} in {path.name}, got none: add logits")
     for used in (name, *features, *(column for columns in answers.values() for column in columns)):
         if names.count(used) > 1:
             raise SelectionError(f"expected one column {used} in {path.name}, got several: rename or drop the others")
-    rows = tuple(count for _, count in footers)
-    return Shards(path, files, rows, name, answers, features, _as_labels(classes, schema.field(name).type))
+    return Shards(path, files, rows, name, answers, features, named)
 
 
 def batches(file: Path, columns: Iterable[str] | None = None, start: int = 0, stop: int | None = None) -> Iterator[Any]:
@@ -233,14 +300,3 @@ def _is_numeric(kind: Any) -> bool:
     import pyarrow as pa
 
     return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
-
-
-def _as_labels(classes: tuple[str, ...] | None, kind: Any) -> tuple[Any, ...] | None:
-    """The columns' names as labels of the column's own type; None where they cannot be."""
-    import pyarrow as pa
-
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
-    if classes is None or not pa.types.is_integer(kind):
-        return classes
-    return tuple(int(c) for c in classes) if all(_WHOLE.fullmatch(c) for c in classes) else None

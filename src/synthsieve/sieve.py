@@ -26,11 +26,13 @@ from synthsieve.files import written_atomically
 from synthsieve.progress import Progress
 from synthsieve.randomness import numpy_stream
 from synthsieve.selection import door
+from synthsieve.selection.blocks import row_blocks
 from synthsieve.selection.gradients import OuterProducts, residuals_of_logits, residuals_of_probabilities
-from synthsieve.sieve_report import Told, fates, lost_classes
+from synthsieve.sieve_judge import JUDGED, judged
+from synthsieve.sieve_report import Contradicted, Told, fates, lost_classes
 
 if TYPE_CHECKING:
-    from synthsieve.selection.coreset import ClassFigures, Coreset
+    from synthsieve.selection.coreset import ClassFigures, Coreset, PointSource
     from synthsieve.selection.curvature import Curvature, CurvatureState
 
 AUTO = "auto"
@@ -56,7 +58,7 @@ class Rejected:
         return {Reason(code).in_words(): number for code, number in sorted(Counter(self.reasons.tolist()).items())}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Selection(Told):
     """What `select` chose, and what it guarantees.
 
@@ -75,6 +77,7 @@ class Selection(Told):
         notes: sentences worth reading.
         seconds: wall time of the selection; compile_seconds: of compiling or loading its kernels, not counted in it.
         curvature_state: averages for the next selection; None without curvature.
+        contradicted: how many rows the classifier gives another label than their own; None with gradients alone.
     """
 
     indices: np.ndarray
@@ -92,6 +95,15 @@ class Selection(Told):
     seconds: float
     compile_seconds: float
     curvature_state: CurvatureState | None = None
+    contradicted: Contradicted | None = None
+
+    def __repr__(self) -> str:
+        methods = ", ".join(sorted({str(figures.method) for figures in self.figures}))
+        return (
+            f"Selection({len(self):,} of {self.num_rows:,} rows, {len(self.rejected):,} rejected, "
+            f"{len(self.figures):,} classes, gradient_bound={self.gradient_bound:.4g}, "
+            f"gradient_error={self.gradient_error:.4g}, method={methods})"
+        )
 
     def __len__(self) -> int:
         return len(self.indices)
@@ -111,11 +123,12 @@ class Selection(Told):
         return self.weights / self.weights.mean()
 
     def rows(self) -> dict[str, np.ndarray]:
-        """A column for each question about a row: selected, weight, entropy, rank in its class, assignment, reason."""
+        """A column for each question about a row: selected, weight and loss_weight (0 where it is not selected),
+        entropy, rank in its class, assignment, reason."""
         rank = np.full(self.num_rows, -1, dtype=np.int64)
         rank[self.indices] = np.concatenate([np.arange(figures.selected) for figures in self.figures])
-        weight = np.zeros(self.num_rows)
-        weight[self.indices] = self.weights
+        weight, loss_weight = np.zeros(self.num_rows), np.zeros(self.num_rows)
+        weight[self.indices], loss_weight[self.indices] = self.weights, self.loss_weights
         reason = np.zeros(self.num_rows, dtype=np.int8)
         reason[self.rejected.indices] = self.rejected.reasons
         entropy = np.full(self.num_rows, np.nan) if self.entropy is None else self.entropy
@@ -123,6 +136,7 @@ class Selection(Told):
             "row": np.arange(self.num_rows),
             "selected": rank >= 0,
             "weight": weight,
+            "loss_weight": loss_weight,
             "entropy": entropy,
             "rank": rank,
             "assignment": self.assignment,
@@ -130,7 +144,7 @@ class Selection(Told):
         }
 
     def to_parquet(self, path: Path | str) -> None:
-        """Write every row's fate, atomically: row, selected, weight, entropy, rank, assignment and reason."""
+        """Write a line for every row, atomically: the columns of `rows`, with the reason in words."""
         import pyarrow.parquet as pq
 
         with written_atomically(Path(path)) as partial, partial.open("wb") as file:
@@ -142,12 +156,12 @@ class Selection(Told):
 
 
 def select(
+    features: Any = None,
+    labels: Any = None,
     *,
-    labels: Any,
     logits: Any = None,
     probabilities: Any = None,
     gradients: Any = None,
-    features: Any = None,
     classes: Sequence[Any] | None = None,
     sample_weight: Any = None,
     budget: float | int | None = 0.1,
@@ -168,15 +182,18 @@ def select(
 ) -> Selection:
     """Filter rows by entropy, then choose a weighted coreset in each class.
 
-    Give `logits` or `probabilities` (for entropies and gradients), `gradients` (to choose by), or both. Arrays may be
-    numpy, torch or Arrow.
+    Give `logits` or `probabilities` (for entropies and gradients), `gradients` (to choose by), or both; or features
+    alone, as in `select(X, y)`: then a cross-validated logistic regression gives the probabilities, and a note says so.
+    Arrays may be numpy, scipy.sparse, torch, Arrow, or pandas and polars frames.
 
     Args:
-        labels: (n,), of any type. With logits, integers are columns; other types follow `classes`.
-        logits, probabilities: (n, num_classes).
+        features: (n, f), alone: what a classifier is trained on. Beside logits or probabilities: what the last layer
+            saw, and distances are between the outer products (p - y) h'.
+        labels: (n,), of any type. Whole numbers are columns of the logits; see `classes` for others.
+        logits, probabilities: (n, num_classes). Named columns are matched to the labels by name.
         gradients: (n, d), what distances are measured between; p - y by default.
-        features: (n, f), what the last layer saw: distances are then between the outer products (p - y) h'.
-        classes: the label of each column; the sorted labels by default when they are as many.
+        classes: the label of each column. Without it and without names, columns are taken to be in the order of the
+            labels (of a Categorical, else sorted, as numbers where all are), and a note says so.
         sample_weight: (n,), what each row counts.
         budget: a fraction of each class (float in (0, 1]) or a count over all classes (int).
         epsilon: instead of `budget`, the fewest picks with gradient bound at most this.
@@ -188,14 +205,15 @@ def select(
         refine: exchange picks until no exchange lowers the bound.
         curvature: "none" (CRAIG), "softmax", "hutchinson" or "unit": AdaCore's preconditioner.
         curvature_state: averages of earlier selections, from `Selection.curvature_state`.
-        memory_limit: bytes or text like "500MB" beyond the input; over it a leaner way is taken and noted.
+        memory_limit: bytes or text like "500MB", beyond the input and the program itself; over it a leaner way is
+            taken and noted, or an error says what is needed.
         n_jobs: threads; all cores if None or -1. The result does not depend on it.
-        seed: of `stochastic`, `random` and Hutchinson's probes.
+        seed: of `stochastic`, `random`, Hutchinson's probes and the folds of the logistic regression.
         progress: told how far the selection has come.
     """
     from synthsieve.selection.coreset import coreset
     from synthsieve.selection.curvature import Curvature
-    from synthsieve.selection.memory import bytes_in
+    from synthsieve.selection.memory import bytes_in, in_megabytes
     from synthsieve.selection.methods import Method
 
     chosen_method = door.one_of(Method, method, "method")
@@ -203,29 +221,43 @@ def select(
     target = door.budget_of(budget, epsilon)
     limit_bytes = bytes_in(memory_limit)
     jobs = door.jobs(n_jobs)
-    given = _checked(labels, logits, probabilities, gradients, features, classes, sample_weight)
+    given = _checked(labels, logits, probabilities, gradients, features, classes, sample_weight, seed)
+    reserved_bytes = _reserved(given, chosen_curvature)
+    if limit_bytes is not None and reserved_bytes >= limit_bytes:
+        raise SelectionError(
+            f"expected the rows to fit into memory_limit={in_megabytes(limit_bytes)}, but {len(given.labels):,} rows "
+            f"need {in_megabytes(reserved_bytes)} before any is chosen: raise the limit or select in parts"
+        )
 
+    predicted = _predicted(given)
     entropy, survivors = _sift(
-        given, entropy_ceiling, ceiling_score, keep_fraction, per_class=keep_per_class, require_label=require_label
+        given,
+        predicted if require_label else None,
+        entropy_ceiling,
+        ceiling_score,
+        keep_fraction,
+        per_class=keep_per_class,
+        require_label=require_label,
     )
-    kept = None if survivors.kept.all() else np.flatnonzero(survivors.kept)
-    survived = given if kept is None else given.take(kept)
-    points, split, state = _points(survived, chosen_curvature, curvature_state, seed)
+    kept = None if survivors.kept.all() else np.flatnonzero(survivors.kept).astype(np.int32)
+    points, split, state = _points(given, kept, chosen_curvature, curvature_state, seed)
     chosen = coreset(
         points,
-        survived.labels,
+        given.labels if kept is None else given.labels[kept],
         target,
         generator=numpy_stream(seed, "selection"),
         split=split,
         method=chosen_method,
         refine=refine,
-        sample_weight=survived.weight,
+        sample_weight=given.weight if given.weight is None or kept is None else given.weight[kept],
         memory_limit=limit_bytes,
+        reserved_bytes=reserved_bytes,
         n_jobs=jobs,
         progress=progress,
         names=given.names,
+        control=True,
     )
-    return _told(given, entropy, survivors, kept, chosen, state)
+    return _told(given, entropy, predicted, survivors, kept, chosen, state)
 
 
 @dataclass(frozen=True)
@@ -239,15 +271,13 @@ class _Given:
     gradients: np.ndarray | None
     features: np.ndarray | None
     weight: np.ndarray | None
+    notes: tuple[str, ...]
+    converted_bytes: int
 
     @property
     def answers(self) -> np.ndarray | None:
         """The classifier's output, in either form."""
         return self.logits if self.logits is not None else self.probabilities
-
-    def take(self, rows: np.ndarray) -> _Given:
-        arrays = (self.logits, self.probabilities, self.gradients, self.features, self.weight)
-        return _Given(self.labels[rows], self.names, *(None if array is None else array[rows] for array in arrays))
 
 
 def _checked(
@@ -258,11 +288,20 @@ def _checked(
     features: Any,
     classes: Sequence[Any] | None,
     sample_weight: Any,
+    seed: int,
 ) -> _Given:
     if logits is not None and probabilities is not None:
         raise SelectionError("expected logits or probabilities, got both: leave one out")
+    if all(one is None for one in (logits, probabilities, gradients, features)):
+        raise SelectionError("expected logits, probabilities, gradients or features, got none of them: pass one")
+    if labels is None:
+        raise SelectionError("expected labels, got none: pass labels=, or select(X, y)")
+    notes: tuple[str, ...] = ()
+    checked_features = None if features is None else door.matrix(features, "features")
     if logits is None and probabilities is None and gradients is None:
-        raise SelectionError("expected logits, probabilities or gradients, got none of them: pass one")
+        assert checked_features is not None
+        probabilities, classes = judged(checked_features, labels, seed)
+        notes, checked_features = (JUDGED,), None
     checked_logits = None if logits is None else door.matrix(logits, "logits")
     checked_probabilities = None if probabilities is None else door.probabilities(probabilities)
     checked_gradients = None if gradients is None else door.matrix(gradients, "gradients")
@@ -271,17 +310,64 @@ def _checked(
     assert first is not None
     if len(first) == 0:
         raise SelectionError("expected at least one row, got none: check that the input is not empty")
-    told = door.any_labels(labels) if answers is None else door.column_labels(labels, answers.shape[1], classes)
-    checked_features = None if features is None else door.matrix(features, "features")
+    if answers is None:
+        told = door.any_labels(labels)
+    else:
+        columns = door.column_names(logits if logits is not None else probabilities)
+        told = door.column_labels(labels, answers.shape[1], classes, columns=columns)
     door.same_length(len(first), labels=told.indices, gradients=checked_gradients, features=checked_features)
     weight = None if sample_weight is None else door.weights(sample_weight, len(first))
-    return _Given(
-        told.indices, told.names, checked_logits, checked_probabilities, checked_gradients, checked_features, weight
+    pairs = (
+        (logits, checked_logits),
+        (probabilities, checked_probabilities),
+        (gradients, checked_gradients),
+        (features, checked_features),
     )
+    converted = sum(array.nbytes for value, array in pairs if array is not None and _is_copy(array, value))
+    if notes:  # the probabilities were made here
+        converted += first.nbytes
+    return _Given(
+        told.indices,
+        told.names,
+        checked_logits,
+        checked_probabilities,
+        checked_gradients,
+        checked_features,
+        weight,
+        notes + told.notes,
+        converted,
+    )
+
+
+def _is_copy(array: np.ndarray, value: Any) -> bool:
+    """Whether an array was made anew of what the caller gave, and is no view of it."""
+    return array.flags.owndata and array is not (value.values if isinstance(value, door.NamedMatrix) else value)
+
+
+def _reserved(given: _Given, curvature: Curvature) -> int:
+    """Bytes that everything but the choice in the classes takes, beyond the input as it came."""
+    from synthsieve.selection.curvature import Curvature
+    from synthsieve.selection.memory import estimate_curvature, estimate_filter
+
+    reserved = estimate_filter(len(given.labels)) + given.converted_bytes
+    if curvature is not Curvature.NONE and given.answers is not None:
+        reserved += estimate_curvature(len(given.labels), given.answers.shape[1])
+    return reserved
+
+
+def _predicted(given: _Given) -> np.ndarray | None:
+    """The class the classifier gives each row, int32 (n,)."""
+    if given.answers is None:
+        return None
+    predicted = np.empty(len(given.answers), dtype=np.int32)
+    for part in row_blocks(*given.answers.shape):
+        predicted[part] = given.answers[part].argmax(axis=1)
+    return predicted
 
 
 def _sift(
     given: _Given,
+    predicted: np.ndarray | None,
     ceiling: float | str | None,
     score: Callable[[float], float] | None,
     keep_fraction: float | None,
@@ -306,7 +392,6 @@ def _sift(
         if score is None:
             raise SelectionError("expected ceiling_score with entropy_ceiling='auto', got none: pass ceiling -> score")
         limit = search_ceiling(entropy, score).ceiling
-    predicted = given.answers.argmax(axis=1) if require_label else None
     return entropy, filter_by_entropy(
         entropy, given.labels, ceiling=limit, keep_fraction=keep_fraction, per_class=per_class, predicted=predicted
     )
@@ -320,52 +405,96 @@ def _as_number(ceiling: float | str) -> float:
 
 
 def _points(
-    given: _Given, curvature: Curvature, state: CurvatureState | None, seed: int
-) -> tuple[np.ndarray, int | None, CurvatureState | None]:
-    """What distances are measured between: gradients, preconditioned if asked, with features beside them if given."""
-    from synthsieve.selection.curvature import Curvature, class_diagonal, precondition
+    given: _Given, kept: np.ndarray | None, curvature: Curvature, state: CurvatureState | None, seed: int
+) -> tuple[np.ndarray | PointSource, int | None, CurvatureState | None]:
+    """What distances are measured between: gradients, preconditioned if asked, with features beside them if given.
 
-    if given.gradients is not None:
-        points = given.gradients
+    Of the rows `kept` (k,), all if None. They are made class by class, except under a curvature: its averages need all.
+    """
+    from synthsieve.selection.coreset import PointSource
+    from synthsieve.selection.curvature import Curvature
+
+    gradients, split = given.gradients, None
+    if gradients is not None:
         if curvature is not Curvature.NONE:
             raise SelectionError(
                 "expected logits or probabilities for a curvature, got gradients: precondition those first"
             )
         state = None
-    elif given.logits is not None:
-        points = residuals_of_logits(given.logits, given.labels)
-    else:
-        assert given.probabilities is not None
-        points = residuals_of_probabilities(given.probabilities, given.labels)
+        if kept is None and given.features is None:
+            return gradients, None, None
+    prepared = None
     if curvature is not Curvature.NONE:
-        if state is not None and state.gradients is not None and state.gradients.shape != points.shape:
-            state = state.for_other_points()
-        stream = numpy_stream(seed, "selection.curvature")
-        diagonal = class_diagonal(points, given.labels, curvature, generator=stream)
-        prepared = precondition(points, given.labels, diagonal, state)
-        points, state = prepared.gradients, prepared.state
-    if given.features is None:
-        return points, None, state
-    return *OuterProducts(points, given.features.astype(points.dtype, copy=False)).joined(), state
+        everybody = np.arange(len(given.labels), dtype=np.int32) if kept is None else kept
+        prepared, state = _preconditioned(given, everybody, curvature, state, seed)
+        if given.features is None:
+            return prepared, None, state
+    if given.features is not None:
+        split = (gradients if gradients is not None else _answers(given)).shape[1]
+
+    def make(places: np.ndarray) -> np.ndarray:
+        rows = places if kept is None else kept[places]
+        if prepared is not None:
+            points = prepared[places]
+        else:
+            points = _residuals(given, rows) if gradients is None else np.ascontiguousarray(gradients[rows])
+        if given.features is None:
+            return points
+        return OuterProducts(points, given.features[rows].astype(points.dtype, copy=False)).joined()[0]
+
+    width = (gradients if gradients is not None else _answers(given)).shape[1]
+    if given.features is not None:
+        width += given.features.shape[1]
+    return PointSource(width, make, "float64" if gradients is None else str(gradients.dtype)), split, state
+
+
+def _answers(given: _Given) -> np.ndarray:
+    assert given.answers is not None
+    return given.answers
+
+
+def _residuals(given: _Given, rows: np.ndarray) -> np.ndarray:
+    """p - y of some rows, float64."""
+    residuals = residuals_of_logits if given.logits is not None else residuals_of_probabilities
+    return residuals(_answers(given), given.labels[rows], rows)
+
+
+def _preconditioned(
+    given: _Given, rows: np.ndarray, curvature: Curvature, state: CurvatureState | None, seed: int
+) -> tuple[np.ndarray, CurvatureState]:
+    from synthsieve.selection.curvature import class_diagonal, precondition
+
+    points, labels = _residuals(given, rows), given.labels[rows]
+    if state is not None and state.gradients is not None and state.gradients.shape != points.shape:
+        state = state.for_other_points()
+    diagonal = class_diagonal(points, labels, curvature, generator=numpy_stream(seed, "selection.curvature"))
+    prepared = precondition(points, labels, diagonal, state)
+    return prepared.gradients, prepared.state
 
 
 def _told(
     given: _Given,
     entropy: np.ndarray | None,
+    predicted: np.ndarray | None,
     survivors: Survivors,
     kept: np.ndarray | None,
     chosen: Coreset,
     state: CurvatureState | None,
 ) -> Selection:
     """The coreset of the survivors, told in rows of the input."""
-    original = np.arange(len(given.labels)) if kept is None else kept
-    assignment = np.full(len(given.labels), -1, dtype=np.int64)
-    assignment[original] = original[chosen.assignment]
+    indices, assignment = chosen.indices, chosen.assignment
+    if kept is not None:
+        indices, assignment = kept[indices].astype(np.int64), np.full(len(given.labels), -1, dtype=np.int64)
+        assignment[kept] = kept[chosen.assignment]
     out = np.flatnonzero(~survivors.kept)
     present = {figures.label for figures in chosen.classes}
     notes = lost_classes(present, np.unique(given.labels).tolist(), given.names)
+    contradicted = None
+    if predicted is not None:
+        contradicted = Contradicted.counted(given.labels, predicted != given.labels, survivors.kept, indices)
+        notes += contradicted.notes()
     return Selection(
-        indices=original[chosen.indices],
+        indices=indices,
         weights=chosen.weights,
         entropy=entropy,
         gains=chosen.gains,
@@ -376,8 +505,9 @@ def _told(
         entropy_ceiling=survivors.ceiling,
         classes=given.names,
         figures=chosen.classes,
-        notes=chosen.notes + notes,
+        notes=given.notes + chosen.notes + notes,
         seconds=chosen.seconds,
         compile_seconds=chosen.compile_seconds,
         curvature_state=state,
+        contradicted=contradicted,
     )

@@ -1,11 +1,11 @@
-"""Files for the sieve: `.npz` and Parquet in; `selection.parquet` and the selected rows out; features held once."""
+"""Files for the sieve: `.npz` and tables in; `selection.parquet` and the selected rows out; features held once."""
 
 from __future__ import annotations
 
 import math
 import struct
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,12 +15,28 @@ import numpy as np
 from synthsieve.archive import check_expansion, checked_text, read_header
 from synthsieve.errors import SelectionError
 from synthsieve.files import write_json, written_together
-from synthsieve.parquet_claims import arrow_source
 from synthsieve.selection import door
-from synthsieve.shards import ANSWERS, ENDINGS, Shards, batches, label_name, open_shards, read_labels, read_matrix
+from synthsieve.shards import (
+    ANSWERS,
+    ENDINGS,
+    FEATURES,
+    TEXT_ENDINGS,
+    Shards,
+    label_name,
+    open_shards,
+    open_text,
+    read_labels,
+    read_matrix,
+)
 from synthsieve.sieve import Selection
 
-_FEATURES = ("features", "x", "X", "data")
+_FEATURES = (*FEATURES, "x", "X", "data")
+# What is written beside each selected row: the rows it stands for, and the same scaled to mean 1.
+WEIGHTS = ("weight", "loss_weight")
+# For forecasts: checking, entropy and gradient of one number of a row; one class; one pick.
+_SECONDS_A_NUMBER = 5e-8
+_SECONDS_A_CLASS = 2e-3
+_SECONDS_A_PICK = 1e-5
 
 
 @dataclass(frozen=True)
@@ -33,14 +49,14 @@ class Table:
         labels: (n,), of any type.
         answers: what the file gives of "logits", "probabilities" and "gradients", each (n, d).
         features: (n, f), read only when nothing else is there to judge by.
-        classes: the label of each column, where the file says so.
-        arrays: all of an .npz; shards: the files of a Parquet file or folder.
+        classes: the label of each column, where an .npz says so.
+        arrays: all of an .npz; shards: what a Parquet file or folder, or a table in text, holds.
     """
 
     path: Path
     num_rows: int
     labels: Any
-    answers: dict[str, np.ndarray]
+    answers: dict[str, np.ndarray | door.NamedMatrix]
     features: np.ndarray | None = None
     classes: tuple[Any, ...] | None = None
     arrays: dict[str, np.ndarray] = field(default_factory=dict)
@@ -53,7 +69,10 @@ def read_table(path: Path, *, label: str | None = None) -> Table:
     A folder is read as the Parquet files in it.
     """
     check_readable(path)
-    return _read_npz(path, label) if path.suffix.lower() == ".npz" and path.is_file() else _read_parquet(path, label)
+    kind = path.suffix.lower() if path.is_file() else ""
+    if kind == ".npz":
+        return _read_npz(path, label)
+    return _from_shards(open_text(path, label=label) if kind in TEXT_ENDINGS else open_shards(path, label=label))
 
 
 def check_readable(path: Path) -> None:
@@ -65,8 +84,10 @@ def check_readable(path: Path) -> None:
             f"expected a file or a folder of Parquet files, got {path}, which does not exist: check it"
         )
     kind = path.suffix.lower()
-    if kind not in (".npz", *ENDINGS):
-        raise SelectionError(f"expected a name ending in .npz or .parquet, got {path.name}: convert it to either")
+    if kind not in (".npz", *ENDINGS, *TEXT_ENDINGS):
+        raise SelectionError(
+            f"expected a name ending in .npz, .parquet, .csv, .tsv or .jsonl, got {path.name}: convert it"
+        )
     try:
         with path.open("rb") as file:
             start = file.read(4)
@@ -74,7 +95,7 @@ def check_readable(path: Path) -> None:
         raise SelectionError(
             f"expected a readable file, got {path} ({error.strerror}): check its permissions"
         ) from None
-    if start != (b"PK\x03\x04" if kind == ".npz" else b"PAR1"):
+    if kind not in TEXT_ENDINGS and start != (b"PK\x03\x04" if kind == ".npz" else b"PAR1"):
         raise SelectionError(f"expected {path.name} to be what its ending says, got other bytes: check its name")
 
 
@@ -108,33 +129,63 @@ def _written(directory: Path, table: Table, selection: Selection) -> list[Path]:
     return list(paths)
 
 
-def foretell(table: Table, budget: float | int, method: str, refine: bool) -> dict[str, Any]:
-    """Rough needs of a selection: memory from the layout, time from measurements on two cores of 2021."""
-    from synthsieve.selection.memory import estimate_memory
+def foretell(
+    table: Table,
+    budget: float | int,
+    method: str,
+    refine: bool,
+    memory_limit: int | float | str | None = None,
+    n_jobs: int | None = None,
+) -> dict[str, Any]:
+    """Rough needs of a selection: memory beyond the input and the program, time as on two cores of 2021."""
+    from synthsieve.selection.memory import bytes_in, estimate_filter, make_plan
     from synthsieve.selection.methods import Method
+    from synthsieve.selection.targets import targets_of
     from synthsieve.selection.workers import available_cores
 
-    amount, chosen, cores = door.budget_of(budget, None), door.one_of(Method, method, "method"), available_cores()
+    amount, chosen = door.budget_of(budget, None), door.one_of(Method, method, "method")
+    cores = n_jobs or available_cores()
     if table.num_rows == 0:
         raise SelectionError(f"expected at least one row in {table.path.name}, got none: check that it is not empty")
-    names, sizes = np.unique(door.any_labels(table.labels).indices, return_counts=True)
-    columns = max([answer.shape[1] for answer in table.answers.values()], default=len(names))
-    counts = sizes * (amount.fraction or (amount.count or 0) / sizes.sum())
-    memory, seconds = [], 0.0
-    for size, count in zip(sizes.tolist(), counts.tolist(), strict=True):
-        way = chosen.for_size(size)
-        memory.append(estimate_memory(size, columns, int(count), method=way, refine=refine))
+    told = door.any_labels(table.labels)
+    sizes = np.bincount(told.indices)
+    widths = {kind: _width(answer) for kind, answer in table.answers.items()}
+    columns = widths.get("gradients", max(widths.values(), default=len(sizes)))
+    counts = np.minimum(sizes, [target.count for target in targets_of(amount, sizes, sizes.astype(np.float64))])
+    rows = estimate_filter(table.num_rows)
+    if not table.answers:
+        rows += 8 * table.num_rows * columns  # the probabilities of the classifier to be trained
+    plan = make_plan(
+        sizes.tolist(),
+        counts.tolist(),
+        columns,
+        method=chosen,
+        refine=refine,
+        memory_limit=bytes_in(memory_limit),
+        threads=cores,
+        reserved_bytes=rows,
+        bytes_a_row=0 if "gradients" in table.answers else 8 * columns,
+        called=[str(name) for name in told.names],
+    )
+    seconds = _SECONDS_A_NUMBER * table.num_rows * max(widths.values(), default=columns)
+    for size, count, way in zip(sizes.tolist(), counts.tolist(), plan.methods, strict=True):
         pace = 3.5e-9 * size**2 if way is Method.EXACT else 1.2e-6 * size**1.38
-        seconds += pace * columns / 10 * (3.0 if refine else 1.0)
+        seconds += (pace * columns / 10 * (3.0 if refine else 1.0) + _SECONDS_A_CLASS) * 2 / cores
+        seconds += _SECONDS_A_PICK * count
     return {
         "rows": table.num_rows,
-        "classes": len(names),
-        "selected": round(float(counts.sum())),
+        "classes": len(sizes),
+        "selected": int(counts.sum()),
         "method": str(chosen),
-        "memory_bytes": sum(sorted(memory)[-cores:]) + table.num_rows * columns * 16,
-        "seconds": round(seconds * 2 / cores, 1),
+        "memory_bytes": plan.memory_bytes,
+        "seconds": round(seconds, 1),
         "cores": cores,
+        "notes": list(plan.notes),
     }
+
+
+def _width(answer: np.ndarray | door.NamedMatrix) -> int:
+    return int((answer.values if isinstance(answer, door.NamedMatrix) else answer).shape[1])
 
 
 def _read_npz(path: Path, label: str | None) -> Table:
@@ -148,8 +199,9 @@ def _read_npz(path: Path, label: str | None) -> Table:
     labels = arrays[name]
     if labels.ndim != 1:
         raise SelectionError(f"expected {name} of shape (n,) in {path.name}, got shape {labels.shape}: one label a row")
-    answers = {key: arrays[key] for key in ANSWERS if key in arrays}
-    for key, answer in answers.items():
+    answers: dict[str, np.ndarray | door.NamedMatrix] = {key: arrays[key] for key in ANSWERS if key in arrays}
+    for key in answers:
+        answer = arrays[key]
         if answer.ndim != 2:
             raise SelectionError(
                 f"expected {key} of shape (n, d) in {path.name}, got shape {answer.shape}: one row an example"
@@ -195,16 +247,16 @@ def _mapped(path: Path, offset: int, size: int) -> np.ndarray:
         return checked_text(np.memmap(path, dtype, "r", file.tell(), shape, order="F" if fortran else "C"))
 
 
-def _read_parquet(path: Path, label: str | None) -> Table:
-    shards = open_shards(path, label=label)
-    answers = {
-        kind: read_matrix(shards.batches(columns), columns, shards.num_rows) for kind, columns in shards.answers.items()
-    }
+def _from_shards(shards: Shards) -> Table:
+    answers: dict[str, np.ndarray | door.NamedMatrix] = {}
+    for kind, columns in shards.answers.items():
+        matrix = read_matrix(shards.batches(columns), columns, shards.num_rows)
+        answers[kind] = door.NamedMatrix(matrix, shards.names[kind]) if kind in shards.names else matrix
     features = None
     if not answers:
         features = read_matrix(shards.batches(shards.features), shards.features, shards.num_rows)
     labels = read_labels(shards.batches([shards.label]), shards.label)
-    return Table(path, len(labels), labels, answers, features, shards.classes, shards=shards)
+    return Table(shards.path, len(labels), labels, answers, features, shards=shards)
 
 
 def _write_selected_npz(path: Path, table: Table, selection: Selection) -> None:
@@ -213,9 +265,11 @@ def _write_selected_npz(path: Path, table: Table, selection: Selection) -> None:
         name: array[rows] if array.ndim and len(array) == table.num_rows and name != "classes" else array
         for name, array in table.arrays.items()
     }
-    chosen["weights"] = selection.rows()["weight"][rows]
+    columns = selection.rows()
+    added = {name: columns[name][rows] for name in ("row", *WEIGHTS)}
+    chosen |= {free_name(name, list(table.arrays)): array for name, array in added.items()}
     with path.open("wb") as file:
-        np.savez(file, **{**chosen, "row": rows})  # type: ignore[arg-type]
+        np.savez(file, **chosen)  # type: ignore[arg-type]
 
 
 def _write_selected_parquet(path: Path, shards: Shards, selection: Selection) -> None:
@@ -223,38 +277,44 @@ def _write_selected_parquet(path: Path, shards: Shards, selection: Selection) ->
     import pyarrow.parquet as pq
 
     rows = selection.rows()
-    schema = with_weight(shards.files[0])
+    schema = with_weights(shards.schema)
     start = 0
     with (
         path.open("wb") as out,
         pq.ParquetWriter(out, schema) as writer,
     ):  # by its name it could be taken for an address
-        for file in shards.files:
-            for batch in batches(file):
-                part = slice(start, start + len(batch))
-                if rows["selected"][part].any():
-                    writer.write_table(weighted(batch, rows["selected"][part], rows["weight"][part], schema))
-                start += len(batch)
+        for batch in shards.batches():
+            part = slice(start, start + len(batch))
+            if rows["selected"][part].any():
+                writer.write_table(weighted(batch, {name: column[part] for name, column in rows.items()}, schema))
+            start += len(batch)
 
 
-def with_weight(file: Path) -> Any:
-    """The schema of a file, with a column of weights at its end."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    schema, name = pq.read_schema(arrow_source(file)), "weight"
-    while name in schema.names:
+def free_name(name: str, taken: Collection[str]) -> str:
+    """The name, or `coreset_` before it as often as it takes to be a new one."""
+    while name in taken:
         name = f"coreset_{name}"
-    return schema.append(pa.field(name, pa.float64())).remove_metadata()
+    return name
 
 
-def weighted(batch: Any, selected: np.ndarray, weight: np.ndarray, schema: Any) -> Any:
-    """The selected rows of a batch, with their weights in the last column."""
+def with_weights(schema: Any) -> Any:
+    """A schema with the columns of weights at its end."""
     import pyarrow as pa
 
-    rows = pa.Table.from_batches([batch])
+    for name in WEIGHTS:
+        schema = schema.append(pa.field(free_name(name, schema.names), pa.float64()))
+    return schema.remove_metadata()
+
+
+def weighted(batch: Any, columns: dict[str, np.ndarray], schema: Any) -> Any:
+    """The selected rows of a batch, of which `Selection.rows` says `columns`, with their weights in the last ones."""
+    import pyarrow as pa
+
+    selected, rows = columns["selected"], pa.Table.from_batches([batch])
     try:
         kept = rows.filter(pa.array(selected))
     except pa.ArrowNotImplementedError:  # views of text, which Arrow cannot pick from
         kept = pa.concat_tables([rows.slice(row, 1) for row in np.flatnonzero(selected).tolist()]).combine_chunks()
-    return kept.append_column(schema.names[-1], pa.array(weight[selected])).cast(schema)
+    for name, place in zip(WEIGHTS, range(-len(WEIGHTS), 0), strict=True):
+        kept = kept.append_column(schema.names[place], pa.array(columns[name][selected]))
+    return kept.cast(schema)

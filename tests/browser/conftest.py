@@ -73,15 +73,15 @@ def until(page, expression, seconds=15):
 
 @dataclass
 class Served:
-    """A gallery at work: where its run lies and its address with the token."""
+    """A gallery at work: where its run lies, and what opens it."""
 
     out: Path
-    url: str
+    access: object
     room: object
 
     def open(self, page):
-        """Open it in a page, and wait until samples can be seen."""
-        page.goto(self.url)
+        """Open it in a page by an address of its own, and wait until samples can be seen."""
+        page.goto(self.access.new_address())
         page.wait_for_selector("body.is-ready .tile")
         until(page, "!document.querySelector('.row:not([hidden]) canvas.is-empty')")
         return page
@@ -93,22 +93,20 @@ def serve():
     from synthsieve import open_run
     from synthsieve.gallery import server
     from synthsieve.gallery.room import Room
-    from synthsieve.gallery.security import new_token
+    from synthsieve.gallery.security import Access
 
     running = []
 
     def start(out, port=None):
         run = open_run(out)
         room, listener = Room(run.pool(CRAIG.name), out, run.table), server.listen(port)
-        token, ready = new_token(), threading.Event()
-        at = listener.getsockname()[1]
-        app = server.guarded_app(room, token=token, port=at)
-        one = server._Server(server.uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=1), ready.set)
+        access, ready = Access(listener.getsockname()[1]), threading.Event()
+        one = server.server_of(server.guarded_app(room, access), ready.set)
         thread = threading.Thread(target=one.run, kwargs={"sockets": [listener]}, daemon=True)
         thread.start()
         assert ready.wait(20)
         running.append((one, thread, listener))
-        return Served(out, f"http://127.0.0.1:{at}/?token={token}", room)
+        return Served(out, access, room)
 
     def stop():
         while running:

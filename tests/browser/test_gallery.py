@@ -59,6 +59,13 @@ def test_the_whole_story(served, page):
 
     # drag the ceiling: numbers and picks change
     kept, picked = figure(page, "kept"), figure(page, "selected")
+    assert page.get_by_role("radio", name="share of each class").is_checked()  # as training kept them
+    drag(page, "#ceiling", 1.0)
+    allowed = int((view.scores.predicted == view.pool.y).sum())
+    until(page, f"document.querySelector('#figures dd b').textContent === '{allowed}'")
+    settle(page)
+    until(page, "document.getElementById('ceiling-number').value === '100 %'")
+    page.get_by_role("radio", name="one ceiling for all").check()
     told = []
     for share in (0.95, 0.05):
         drag(page, "#ceiling", share)
@@ -70,14 +77,14 @@ def test_the_whole_story(served, page):
         told.append((figure(page, "kept"), figure(page, "selected")))
         assert told[-1][0] == pytest.approx(below.sum(), abs=1)  # the ceiling is told in three digits
     assert told[0] > told[1]
-    page.get_by_role("button", name="Back to what training had").click()
+    page.get_by_role("button", name="Reset to the training settings").click()
     until(page, "document.getElementById('picks-state').textContent === 'as trained'")
     assert figure(page, "kept") == kept
     drag(page, "#budget", 1.0)
     until(page, f"document.querySelectorAll('#figures dd b')[2].textContent === '{kept:.0f}'")
     settle(page)
     assert figure(page, "selected") == kept
-    page.get_by_role("button", name="Back to what training had").click()
+    page.get_by_role("button", name="Reset to the training settings").click()
     until(page, "document.getElementById('picks-state').textContent === 'as trained'")
 
     # open a sample
@@ -120,11 +127,89 @@ def test_the_whole_story(served, page):
     page.get_by_role("button", name="Export…").click()
     assert "3 rejected by hand" in page.locator("#export-what").inner_text()
     page.get_by_role("button", name="Write the files").click()
+    if page.locator("#export-lost").inner_text():  # the three may have been all of their classes
+        page.get_by_role("button", name="Export anyway").click()
     page.locator("#export-done").wait_for()
     assert page.locator("#export-path").inner_text() == str(out / "export-1")
     table = pq.read_table(out / "export-1" / "data.parquet").to_pydict()
     assert table["reason"].count("rejected by hand") == 3
     assert sum(table["selected"]) == figure(page, "selected") == len(list((out / "export-1").rglob("*.png")))
+
+
+def test_an_order_by_entropy_shows_every_class_first(served, page):
+    view = served.room.view
+    served.open(page)
+    first = np.array(shown_rows(page)[:10])
+    assert sorted(view.pool.y[first]) == list(range(10))
+    page.locator("#sort").select_option("entropy")
+    lowest = int(np.argmin(view.pool.entropy))
+    until(page, f"document.querySelector('.tile[data-place=\"0\"]').dataset.row === '{lowest}'")
+
+
+def test_what_is_no_number_is_told(served, page, severe):
+    served.open(page)
+    for box in ("#ceiling-number", "#budget-number"):
+        for text in ("abc", "-1", "0", ""):
+            page.locator(box).fill(text)
+            page.locator(box).press("Enter")
+            page.locator("#knob-note").get_by_text(f"got “{text}”").wait_for()
+            assert page.locator(box).get_attribute("aria-invalid") == "true"
+    assert severe(page) == []
+    page.locator("#budget-number").fill("50 %")
+    page.locator("#budget-number").press("Enter")
+    until(page, "document.getElementById('knob-note').textContent === ''")
+    until(page, "!document.getElementById('as-trained').hidden")
+
+
+def test_classes_that_would_be_missing_are_named_and_asked_about(served, page, severe):
+    view, out = served.room.view, served.out
+    served.open(page)
+    assert page.locator("#lost-classes").inner_text() == ""
+    page.get_by_role("radio", name="one ceiling for all").check()
+    allowed = view.scores.predicted == view.pool.y
+    ceiling = float(np.quantile(view.pool.entropy[allowed], 0.2))
+    page.locator("#ceiling-number").fill(f"{ceiling:.6g}")
+    page.locator("#ceiling-number").press("Enter")
+    until(page, "document.getElementById('lost-classes').textContent.startsWith('No sample is left of')")
+    settle(page)
+    lost = page.locator("#lost-classes").inner_text()
+    assert severe(page) == []
+    page.get_by_role("button", name="Export…").click()
+    assert page.locator("#export-lost").inner_text() == lost
+    page.get_by_role("button", name="Write the files").click()
+    page.get_by_role("heading", name="Export without").wait_for()
+    assert severe(page) == []
+    page.get_by_role("button", name="Cancel").click()
+    assert not (out / "export-1").exists()
+    page.get_by_role("button", name="Write the files").click()
+    page.get_by_role("button", name="Export anyway").click()
+    page.locator("#export-done").wait_for()
+    counts = json.loads((out / "export-1" / "manifest.json").read_text(encoding="utf-8"))["counts"]
+    assert counts["num_classes"] < 10
+    assert sum(one["selected"] > 0 for one in counts["classes"].values()) == counts["num_classes"]
+
+
+@pytest.mark.parametrize("kind", ["digits", "table"])
+def test_the_legend_shows_the_marks_of_the_tiles(serve, page, tmp_path, kind):
+    served = serve(finished_run(kind, tmp_path))
+    served.open(page)
+    page.keyboard.press("g")
+    page.keyboard.press("x")
+    until(page, "document.querySelectorAll('.tile.is-marked').length === 1")
+    settle(page)
+    look = """where => {
+        const dot = document.querySelector(where + ' .dot');
+        const style = dot && getComputedStyle(dot);
+        if (dot) return [style.borderTopColor, style.backgroundColor, style.transform !== 'none'];
+        const frame = document.querySelector(where + ' .frame');
+        const picture = frame.querySelector('canvas, .swatch');
+        return [getComputedStyle(frame, '::after').backgroundColor, getComputedStyle(frame, '::after').height,
+                getComputedStyle(picture).opacity, getComputedStyle(frame.querySelector('.cross')).display];
+    }"""
+    for state in ("is-selected", "is-kept", "is-rejected", "is-marked"):
+        if page.locator(f".row:not([hidden]) .tile.{state}").count():
+            tile = page.evaluate(look, f".row:not([hidden]) .tile.{state}:not([hidden])")
+            assert page.evaluate(look, f"#legend .{state}") == tile, state
 
 
 def test_by_keys_alone(served, page):
@@ -234,6 +319,29 @@ def test_marks_reach_the_other_tab_and_outlive_the_server(serve, new_context, tm
     page = again.open(context.new_page())
     until(page, "document.querySelectorAll('.tile.is-marked').length === 1")
     assert page.locator(".tile.is-marked").get_attribute("data-row") == str(first)
+
+
+def test_a_second_tab_is_opened_from_the_first(served, new_context):
+    context = new_context()
+    first = served.open(context.new_page())
+    assert served.access.key == first.evaluate("sessionStorage.getItem('synthsieve-key')")
+    with context.expect_page() as opened:
+        first.get_by_role("button", name="Open another tab").click()
+    opened.value.wait_for_selector("body.is-ready .tile")
+    first.reload()
+    first.wait_for_selector("body.is-ready .tile")
+
+
+def test_a_tab_that_has_the_cookie_alone_says_what_to_do(served, browser):
+    context = browser.new_context()
+    try:
+        served.open(context.new_page())
+        bare = context.new_page()
+        bare.goto(f"http://127.0.0.1:{served.access.port}/")
+        bare.get_by_text("press Enter in the terminal").wait_for()
+        assert bare.locator(".tile").count() == 0
+    finally:
+        context.close()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

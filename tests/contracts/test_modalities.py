@@ -85,7 +85,7 @@ def tones() -> list[np.ndarray]:
 
 CASES = {
     "image": Case(image.dataset, lambda: image.dataset().train.x, lambda: np.zeros((4, 1, 12, 8)), {}, (".png",)),
-    "vector": Case(vector.dataset, lambda: vector.dataset().train.x, lambda: np.zeros((4, 6)), {}),
+    "vector": Case(vector.dataset, lambda: vector.dataset().train.x, lambda: np.zeros((4, 6)), {"modality": "vector"}),
     "table": Case(
         table.dataset,
         lambda: table.arrow_table()[0].to_pandas(),

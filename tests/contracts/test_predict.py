@@ -327,7 +327,7 @@ def test_a_model_of_next_to_no_steps_is_called_untrained(tmp_path: Path) -> None
     saved = estimator.save(tmp_path / "saved")
     np.save(tmp_path / "new.npy", data.train.x)
     words = ("predict", saved, tmp_path / "new.npy", "-o", tmp_path / "p.csv")
-    assert "note: the model is practically untrained: only 1 of 1,000 steps" in synthsieve(*words).stdout
+    assert "note: the model is practically untrained: only 1 of 300 steps" in synthsieve(*words).stdout
 
 
 def test_a_run_that_stopped_at_once_is_called_untrained(tmp_path: Path) -> None:

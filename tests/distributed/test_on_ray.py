@@ -3,6 +3,8 @@
 import os
 import signal
 import socket
+import stat
+import subprocess
 import sys
 import threading
 import time
@@ -75,26 +77,41 @@ def test_a_machine_too_busy_for_ray_is_told(alone, monkeypatch):
 
 def test_ray_on_this_machine_is_a_new_one_that_no_other_machine_hears(alone, monkeypatch):
     import ray
+    from ray import _raylet
     from ray._private import ray_constants, services
 
     asked = {}
     before = ray_constants.ENABLE_RAY_CLUSTER
 
     def init(**given):
-        asked.update(given, own_address=services.get_node_ip_address(), environment=dict(os.environ))
+        umask = os.umask(0)
+        os.umask(umask)
+        asked.update(given, own_address=services.get_node_ip_address(), environment=dict(os.environ), umask=umask)
+        asked["mode"] = _raylet.get_authentication_mode()
 
     monkeypatch.setenv("RAY_ADDRESS", "192.0.2.1:6379")
+    monkeypatch.setenv("RAY_AUTH_TOKEN", "the user's own")
+    monkeypatch.setenv("RAY_AUTH_TOKEN_PATH", "/somewhere")
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
     monkeypatch.setattr(ray, "init", init)
     with on_ray.connected("local", workers=1):
         pass
     assert asked["address"] == "local"
     assert asked["own_address"] == "127.0.0.1"
     assert asked["environment"]["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] == "0"
+    assert asked["environment"]["RAY_AUTH_MODE"] == "token"
+    assert len(asked["environment"]["RAY_AUTH_TOKEN"]) == 64
+    assert "RAY_AUTH_TOKEN_PATH" not in asked["environment"]
+    assert asked["mode"] == _raylet.AuthenticationMode.TOKEN  # Ray itself has noticed
+    assert asked["umask"] == 0o077
+    assert os.environ["RAY_AUTH_TOKEN"] == "the user's own"
+    assert os.environ["RAY_AUTH_TOKEN_PATH"] == "/somewhere"
+    assert os.environ["RAY_AUTH_MODE"] == "disabled"
     assert before == ray_constants.ENABLE_RAY_CLUSTER
     assert "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER" not in os.environ
 
 
-@pytest.mark.parametrize("option", [["--dry-run"], ["--curvature", "softmax"], ["--jobs", "2"]])
+@pytest.mark.parametrize("option", [["--dry-run"], ["--curvature", "softmax"], ["--threads", "2"]])
 def test_options_that_do_not_go_together_are_told(tmp_path, capsys, option):
     source = write_shards(tmp_path / "in", *rows(300))
     assert run("select", source, "-o", tmp_path / "out", "--cluster", "local", *option) == 2
@@ -111,6 +128,43 @@ def test_something_else_at_the_address_is_told_in_time():
         with pytest.raises(ClusterError, match="no answer in"), on_ray.connected(address):
             pass
         assert time.monotonic() - started < 40
+
+
+@pytest.mark.slow
+def test_ray_on_this_machine_leaves_no_token_in_the_home_folder(tmp_path):
+    """In a process of its own: HOME is read when Ray starts."""
+    home, source = tmp_path / "home", write_shards(tmp_path / "in", *rows(300))
+    home.mkdir()
+    command = [sys.executable, "-m", "synthsieve", "select", source, "-o", tmp_path / "out", "--cluster", "local"]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+    environment["HOME"] = str(home)
+    done = subprocess.run(
+        [*map(str, command), "--workers", "1", "--quiet"], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert not list(home.rglob("auth_token"))
+    assert not (home / ".ray").exists()
+    umask = os.umask(0)
+    os.umask(umask)
+    written = [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
+    assert {stat.S_IMODE(path.stat().st_mode) for path in written} == {0o666 & ~umask}  # not Ray's narrow one
+
+
+@pytest.mark.slow
+def test_ray_on_this_machine_answers_nobody_without_its_token(alone):
+    ask = (
+        "import sys; from ray._raylet import GcsClient; print(len(GcsClient(address=sys.argv[1]).get_all_node_info()))"
+    )
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("RAY_AUTH")}
+    with on_ray.connected("local", workers=1):
+        import ray
+
+        command = [sys.executable, "-c", ask, ray.get_runtime_context().gcs_address]
+        ours = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": os.environ["RAY_AUTH_TOKEN"]}
+        for given in (ours, {**ours, "RAY_AUTH_TOKEN": "0" * 64}, {"RAY_AUTH_MODE": "disabled"}):
+            asked = subprocess.run(command, env={**clean, **given}, capture_output=True, text=True, check=False)
+            assert (asked.returncode == 0) == (given is ours), asked.stderr
+            assert given is ours or "AuthenticationError" in asked.stderr
 
 
 @pytest.mark.slow

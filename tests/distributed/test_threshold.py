@@ -35,7 +35,8 @@ def test_the_same_rows_are_kept(tmp_path, per_class, fraction, ties):
     job = Job(None, tuple(SimpleNamespace(num_rows=len(rows)) for rows in blocks), WorkFolder(tmp_path), asked)
     for number, rows in enumerate(blocks):
         reason = np.where(predicted == label, Reason.KEPT, Reason.OTHER_LABEL).astype(np.int8)
-        job.work.save(block_name(number), label=label[rows], entropy=entropy[rows], reason=reason[rows])
+        other = (predicted != label)[rows]
+        job.work.save(block_name(number), label=label[rows], entropy=entropy[rows], reason=reason[rows], other=other)
     sizes, eligible = (np.bincount(label[mine], minlength=4) for mine in (slice(None), predicted == label))
     if not per_class:
         sizes, eligible = sizes.sum(keepdims=True), eligible.sum(keepdims=True)

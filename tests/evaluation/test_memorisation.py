@@ -10,7 +10,7 @@ from scipy.spatial.distance import cdist
 from scipy.stats import mannwhitneyu
 
 from synthsieve.errors import DataError
-from synthsieve.evaluation.memorisation import Verdict, memorisation, nearest_distances
+from synthsieve.evaluation.memorisation import Verdict, copies_in_words, memorisation, nearest_distances
 
 
 def draw(seed, *sizes, dims=6):
@@ -82,6 +82,25 @@ def test_copies_of_training_rows_are_found():
     assert found.synthetic_quantiles[0] == 0
     assert found.verdict is Verdict.COPIES
     assert found.in_words().startswith("copies suspected: ")
+
+
+def figures(**changed):
+    usual = {"verdict": "no sign of copies", "near_share": 0.013, "expected_share": 0.048, "duplicates": 0}
+    return {**usual, "held_out_duplicates": 0, "num_synthetic": 300, "num_held_out": 200, **changed}
+
+
+def test_the_sentence_gives_the_reason_for_the_verdict_first():
+    shares = "1.3 % of the samples lie very near a training example, where 4.8 % of new real data would"
+    assert copies_in_words(figures()) == f"no sign of copies: {shares}"
+    one = copies_in_words(figures(verdict="copies suspected", duplicates=1))
+    assert one.startswith("copies suspected: 1 of 300 samples equals a training example; the other samples show no")
+    many = copies_in_words(figures(verdict="copies suspected", near_share=0.2))
+    assert many.startswith("copies suspected: 20.0 % of the samples lie very near")
+    both = copies_in_words(figures(verdict="copies suspected", near_share=0.2, duplicates=5))
+    assert both.startswith("copies suspected: 5 of 300 samples equal a training example; 20.0 % of")
+    repeated = copies_in_words(figures(duplicates=3, held_out_duplicates=2))
+    assert "3 of 300 samples equal a training example, as 2 of 200 held-out examples do" in repeated
+    assert "too few" in copies_in_words(figures(verdict="cannot tell", num_synthetic=9))
 
 
 def test_one_copy_among_many_is_found_after_float32_and_back():

@@ -142,7 +142,15 @@ def made_up_report(choice):
             "frechet_distance": 2.914,
             "two_sample": {"accuracy": 0.8228},
             "train_on_synthetic": {"accuracy": 0.7278, "real_accuracy": 0.7382},
-            "memorisation": {"verdict": "no sign of copies", "near_share": 0.0},
+            "memorisation": {
+                "verdict": "no sign of copies",
+                "near_share": 0.0,
+                "expected_share": 0.01,
+                "duplicates": 0,
+                "held_out_duplicates": 0,
+                "num_synthetic": 300,
+                "num_held_out": 300,
+            },
             "same_law": {"manifold": None, "frechet_distance": 1.61},
             "notes": ["same_law.manifold: too few"],
         },
@@ -156,7 +164,7 @@ def test_the_pool_s_quality_stands_beside_real_examples_and_lacks_are_told():
     assert rows["Fréchet distance"] == ["2.91", "1.61"]
     assert "A classifier tells them from real ones 82.3 % of the time." in lines
     assert "72.8 % of the test set" in "".join(lines)
-    assert "Copies: no sign of copies; 0.0 % are nearer" in "".join(lines)
+    assert "No sign of copies: 0.0 % of the samples lie very near" in "".join(lines)
     assert lines[-1] == "same_law.manifold: too few"
 
 

@@ -6,18 +6,24 @@ from tests.finished import CRAIG, finished_run
 
 from synthsieve import open_run
 from synthsieve.gallery.room import Room
+from synthsieve.gallery.security import KEY_HEADER, Access
 from synthsieve.gallery.server import guarded_app
 from synthsieve.review.marks import Marks
 
-TOKEN, PORT = "a-token-for-tests", 8765
+PORT = 8765
 ORIGIN = f"http://127.0.0.1:{PORT}"
 
 
-def client_of(room):
-    """A client that was shown the token and has the cookie."""
-    client = TestClient(guarded_app(room, token=TOKEN, port=PORT), base_url=ORIGIN, headers={"Origin": ORIGIN})
-    assert client.get("/", params={"token": TOKEN}).status_code == 200
+def visited(app):
+    """A client that opened an address once: it has the cookie, and sends the key as the page does."""
+    client = TestClient(app, base_url=ORIGIN, headers={"Origin": ORIGIN, KEY_HEADER: app.access.key})
+    assert client.get(app.access.new_address()).status_code == 200
     return client
+
+
+def client_of(room):
+    """The same for a gallery of its own."""
+    return visited(guarded_app(room, Access(PORT)))
 
 
 @pytest.fixture(scope="module")
@@ -38,11 +44,16 @@ def room(out, opened):
 
 
 @pytest.fixture
-def client(room):
-    return client_of(room)
+def client(app):
+    return visited(app)
 
 
 @pytest.fixture
-def stranger(room):
-    """Nobody showed it the token."""
-    return TestClient(guarded_app(room, token=TOKEN, port=PORT), base_url=ORIGIN)
+def app(room):
+    return guarded_app(room, Access(PORT))
+
+
+@pytest.fixture
+def stranger(app):
+    """Nobody showed it an address."""
+    return TestClient(app, base_url=ORIGIN)

@@ -73,7 +73,7 @@ numbers = st.none() | st.floats(0, 3, allow_nan=False)
     least=numbers,
     status=st.sampled_from(["all", "selected", "kept", "rejected", "marked"]),
     judge=st.sampled_from(["all", "agrees", "disagrees"]),
-    sort=st.sampled_from(["entropy", "weight", "rank", "distance", "log_density", "row"]),
+    sort=st.sampled_from(["entropy_by_class", "entropy", "weight", "rank", "distance", "log_density", "row"]),
     descending=st.booleans(),
 )
 def test_the_law_of_filters(client, room, classes, low, high, least, status, judge, sort, descending):
@@ -101,6 +101,14 @@ def test_the_law_of_filters(client, room, classes, low, high, least, status, jud
     assert np.array_equal(np.sort(found), np.flatnonzero(expected))
     columns = {"entropy": pool.entropy, "weight": pool.weight, "distance": scores.nearest_distance}
     columns |= {"log_density": scores.log_density, "row": np.arange(60), "rank": pool.rank}
+    if sort == "entropy_by_class":
+        y, counts = pool.y[found], np.zeros(10, dtype=int)
+        for row, label in zip(found, y, strict=True):  # no class comes again before all that have as many left came
+            assert counts[label] == min(counts[other] for other in set(y) if counts[other] < (y == other).sum())
+            counts[label] += 1
+            mine = pool.entropy[found[y == label]]
+            assert (np.diff(-mine if descending else mine) >= 0).all(), row
+        return
     values = columns[sort][found].astype(np.float64)
     if sort == "rank":
         without = values < 0
@@ -201,6 +209,30 @@ def test_a_ceiling_under_everybody_keeps_nobody_and_says_so(client, room):
     assert np.array_equal(states == Reason.OTHER_LABEL, wrong)
 
 
+def test_a_share_of_each_class_is_kept_and_lost_classes_are_named(client, room):
+    view = room.view
+    told = client.get("/api/about").json()["trained"]
+    assert told["keep_fraction"] == view.settings.keep_fraction is not None
+    figures = settled(client, keep=0.5)
+    fate = view.sieved(changed_settings(view.settings, keep_fraction=0.5))
+    assert figures["kept_per_class"] == np.bincount(view.pool.y[fate.kept], minlength=10).tolist()
+    assert figures["keep"] == 0.5
+    assert figures["lost_classes"] == []
+    allowed = view.scores.predicted == view.pool.y
+    ceiling = float(np.quantile(view.pool.entropy[allowed], 0.2))
+    figures = settled(client, ceiling=ceiling)
+    assert figures["keep"] is None
+    under = set(view.pool.y[allowed & (view.pool.entropy < ceiling)].tolist())
+    lost = [
+        view.classes[label] for label in range(10) if label not in under and (allowed & (view.pool.y == label)).any()
+    ]
+    assert figures["lost_classes"] == lost
+    assert 0 < len(lost) < 10
+    both = client.get("/api/choice", params={"keep": 0.5, "ceiling": 1})
+    assert both.status_code == 400
+    assert "got both" in both.json()["error"]
+
+
 def test_two_galleries_of_one_run_keep_each_others_marks(client, room, out):
     client.post("/api/mark", json={"rows": [1], "bad": True})
     other = open_run(out).pool(CRAIG.name)
@@ -217,7 +249,7 @@ BAD = [
     ("choice", {"budget": "0"}, "budget above 0"),
     ("choice", {"budget": "2"}, "at most 1, got 2"),
     ("choice", {"tab": "<script>"}, "letters and digits"),
-    ("order", {"sort": "sideways"}, "expected sort as one of entropy, weight"),
+    ("order", {"sort": "sideways"}, "expected sort as one of entropy_by_class, entropy"),
     ("order", {"status": "odd"}, "expected status as one of"),
     ("order", {"classes": "10"}, "expected classes from 0 to 9, got '10'"),
     ("order", {"classes": "1,,2"}, "expected classes from 0 to 9, got ''"),

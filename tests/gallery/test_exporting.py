@@ -3,6 +3,7 @@
 import json
 import threading
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
@@ -19,7 +20,9 @@ def wait_for(client):
 def test_an_export_holds_the_choice_without_what_was_rejected_by_hand(client, room, out):
     bad = [int(row) for row in room.view.pool.selected[:3]]
     client.post("/api/mark", json={"rows": bad, "bad": True})
-    begun = client.post("/api/export", json={"formats": ["parquet", "images"], "choice": {"budget": "0.5"}})
+    begun = client.post(
+        "/api/export", json={"formats": ["parquet", "images"], "choice": {"budget": "0.5"}, "allow_empty_classes": True}
+    )
     assert begun.status_code == 200
     told = wait_for(client)
     assert told["state"] == "done", told
@@ -33,8 +36,23 @@ def test_an_export_holds_the_choice_without_what_was_rejected_by_hand(client, ro
     assert sum(table["selected"]) == len(list((out / "export-1" / "images").rglob("*.png")))
     manifest = json.loads((out / "export-1" / "manifest.json").read_text())
     assert manifest["rows"]["data.parquet"] == 60
-    client.post("/api/export", json={"formats": ["npz"]})
+    client.post("/api/export", json={"formats": ["npz"], "allow_empty_classes": True})
     assert wait_for(client)["path"] == str(out / "export-2")
+
+
+def test_an_export_without_some_classes_must_be_asked_for(client, room, out):
+    view = room.view
+    allowed = view.scores.predicted == view.pool.y
+    choice = {"ceiling": f"{np.quantile(view.pool.entropy[allowed], 0.2):.6g}"}
+    client.post("/api/export", json={"formats": ["npz"], "choice": choice})
+    told = wait_for(client)
+    assert told["state"] == "failed"
+    assert "no sample would be left of" in told["message"]
+    client.post("/api/export", json={"formats": ["npz"], "choice": choice, "allow_empty_classes": True})
+    told = wait_for(client)
+    assert told["state"] == "done", told
+    odd = client.post("/api/export", json={"formats": ["npz"], "allow_empty_classes": "yes"})
+    assert odd.status_code == 400
 
 
 @pytest.mark.parametrize("formats", [None, [], ["exe"], ["csv"], "parquet", [["parquet"]], ["../x"]])

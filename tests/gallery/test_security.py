@@ -1,43 +1,89 @@
 """Only pages of the gallery itself may ask, and nothing outside its own files can be reached."""
 
 import http.client
+import socket
 import threading
-from urllib.parse import quote
+import time
+from urllib.parse import parse_qs, quote, urlsplit
 
 import pytest
 from starlette.testclient import TestClient
-from tests.gallery.conftest import ORIGIN, PORT, TOKEN
+from tests.gallery.conftest import ORIGIN, PORT
 
 from synthsieve.errors import ConfigError
 from synthsieve.gallery import server
-from synthsieve.gallery.security import Guard, new_token
+from synthsieve.gallery.security import KEY_HEADER, Access, Guard, new_secret
 
 
-def test_nothing_is_told_without_the_token(stranger):
+def test_nothing_is_told_without_the_token(stranger, app):
     for path in ("/", "/static/main.js", "/api/about", "/api/order", "/nowhere", "/?token=", "/?token=wrong"):
         answer = stranger.get(path)
         assert answer.status_code == 403, path
-        assert "token" in answer.json()["error"]
+        assert "token" in answer.text or "address" in answer.text
+        assert app.access.key not in answer.text
     assert stranger.post("/api/mark", json={"rows": [0], "bad": True}).status_code == 403
     assert stranger.get("/", headers={"Cookie": f"synthsieve-{PORT}=wrong"}).status_code == 403
-    assert stranger.get("/api/about", params={"token": TOKEN}).status_code == 403  # it opens the page alone
+    api = app.access.new_address().replace("/?", "/api/about?")
+    assert stranger.get(api).status_code == 403  # it opens the page alone
     assert stranger.get("/", headers={"Cookie": 'x="'}).status_code == 403
 
 
-def test_the_token_becomes_a_cookie_that_scripts_and_other_sites_cannot_use(stranger):
-    answer = stranger.get("/", params={"token": TOKEN})
+def test_an_address_opens_the_gallery_once_and_then_says_how_to_get_another(stranger, app):
+    address = app.access.new_address()
+    looked_ahead = stranger.get(address, headers={"Sec-Purpose": "prefetch;prerender"})
+    assert looked_ahead.status_code == 403  # a browser that only looks ahead does not spend it
+    assert stranger.get(address).status_code == 200
+    again = stranger.get(address)
+    assert again.status_code == 403
+    assert again.headers["content-type"].startswith("text/html")
+    assert "works for a single visit" in again.text
+    assert "press Enter in the terminal" in again.text
+    assert stranger.get(app.access.new_address()).status_code == 200
+
+
+def test_the_token_becomes_another_value_that_scripts_and_other_sites_cannot_use(stranger, app):
+    address = app.access.new_address()
+    (token,) = parse_qs(urlsplit(address).query)["token"]
+    answer = stranger.get(address)
     cookie = answer.headers["set-cookie"]
-    assert f"synthsieve-{PORT}={TOKEN}" in cookie
+    assert f"synthsieve-{PORT}={app.access.cookie}" in cookie
     assert "HttpOnly" in cookie
     assert "SameSite=strict" in cookie
-    assert 'content="0;url=/"' in answer.text  # the token leaves the address bar
-    assert stranger.get("/").status_code == 200
-    assert stranger.get("/api/about").status_code == 200
+    assert len({token, app.access.cookie, app.access.key}) == 3
+    for secret in (token, app.access.cookie):
+        assert secret not in answer.text
+    assert f'data-key="{app.access.key}"' in answer.text
+    assert token not in str(answer.headers)
+    assert stranger.get("/static/enter.js").status_code == 200
 
 
-def test_tokens_are_long_and_never_the_same():
-    assert len({new_token() for _ in range(100)}) == 100
-    assert len(new_token()) >= 43
+def test_the_cookie_alone_opens_the_page_and_nothing_of_the_data(client, app, out):
+    """Cookies are shared by all ports of a host: another user's server may have got hold of ours."""
+    thief = TestClient(app, base_url=ORIGIN, headers={"Origin": ORIGIN})
+    thief.cookies.set(app.access.cookie_name, app.access.cookie)
+    page = thief.get("/")
+    assert page.status_code == 200
+    assert app.access.key not in page.text
+    for key in (None, "", "wrong", app.access.cookie):
+        headers = {} if key is None else {KEY_HEADER: key}
+        for name in (*server.QUESTIONS, "nowhere"):
+            answer = thief.get(f"/api/{name}", headers=headers)
+            assert answer.status_code == 403, name
+            assert "this tab has none" in answer.json()["error"]
+        for name in server.CHANGES:
+            assert thief.post(f"/api/{name}", json={"rows": [0], "bad": True}, headers=headers).status_code == 403
+    assert not (out / "marked-bad.json").exists()
+    assert client.get("/api/about").status_code == 200
+    client.cookies.clear()
+    assert client.get("/api/about").status_code == 403  # nor does the key alone
+
+
+def test_secrets_are_long_and_never_the_same():
+    assert len({new_secret() for _ in range(100)}) == 100
+    assert len(new_secret()) >= 43
+    access = Access(PORT)
+    assert access.key not in repr(access)
+    assert access.cookie not in repr(access)
 
 
 @pytest.mark.parametrize(
@@ -48,7 +94,7 @@ def test_a_foreign_name_that_points_here_is_refused(client, host):
     assert client.get("/api/about", headers={"Host": f"localhost:{PORT}"}).status_code == 200
 
 
-def test_another_sites_page_can_neither_change_nor_read(client):
+def test_another_sites_page_can_neither_change_nor_read(client, app):
     mark = {"rows": [0], "bad": True}
     for origin in ("http://evil.example", "null", "http://127.0.0.1:9999", f"https://127.0.0.1:{PORT}", ""):
         assert client.post("/api/mark", json=mark, headers={"Origin": origin}).status_code == 403
@@ -57,7 +103,7 @@ def test_another_sites_page_can_neither_change_nor_read(client):
         assert client.post("/api/mark", json=mark, headers={"Sec-Fetch-Site": site}).status_code == 403
     # A link on another page may lead here: the browser then holds the strict cookie back until our page asks.
     link = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}
-    assert client.get("/", params={"token": TOKEN}, headers=link).status_code == 200
+    assert client.get(app.access.new_address(), headers=link).status_code == 200
     assert client.get("/api/about", headers=link).status_code == 403
     allowed = client.get("/api/about", headers={"Origin": "http://evil.example"})
     assert "access-control-allow-origin" not in allowed.headers
@@ -114,28 +160,64 @@ PATHS = [
 
 
 @pytest.fixture
-def raw(room):
-    """path -> status and content, the path sent as it is; a real server on a real socket."""
+def served(room):
+    """A real server on a real socket, with its `access`."""
     listener = server.listen(0)
-    port = listener.getsockname()[1]
-    ready, app = threading.Event(), server.guarded_app(room, token=TOKEN, port=port)
-    running = server._Server(server.uvicorn.Config(app, log_config=None), ready.set)
+    access, ready = Access(listener.getsockname()[1]), threading.Event()
+    running = server.server_of(server.guarded_app(room, access), ready.set)
     thread = threading.Thread(target=running.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
     assert ready.wait(10)
+    yield access
+    running.should_exit = True
+    thread.join(10)
+    assert not thread.is_alive()
+
+
+@pytest.fixture
+def raw(served):
+    """path -> status and content, the path sent as it is."""
 
     def get(path):
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=10)
         connection.putrequest("GET", path, skip_accept_encoding=True)
-        connection.putheader("Cookie", f"synthsieve-{port}={TOKEN}")
+        connection.putheader("Cookie", f"{served.cookie_name}={served.cookie}")
+        connection.putheader(KEY_HEADER, served.key)
         connection.endheaders()
         answer = connection.getresponse()
         return answer.status, answer.read()
 
-    yield get
-    running.should_exit = True
-    thread.join(10)
-    assert not thread.is_alive()
+    return get
+
+
+def post_head(access, length):
+    return (
+        f"POST /api/mark HTTP/1.1\r\nHost: 127.0.0.1:{access.port}\r\nOrigin: http://127.0.0.1:{access.port}\r\n"
+        f"Cookie: {access.cookie_name}={access.cookie}\r\n{KEY_HEADER}: {access.key}\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
+    ).encode()
+
+
+def test_whoever_leaves_in_the_middle_of_a_request_leaves_no_trace(served, raw, capfd):
+    for sent in (post_head(served, 1000) + b'{"rows"', post_head(served, 1000), b"GET / HT"):
+        with socket.create_connection(("127.0.0.1", served.port)) as gone:
+            gone.sendall(sent)
+            time.sleep(0.1)
+    assert raw("/api/about")[0] == 200
+    time.sleep(0.2)
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize("half", [b"", b"GET / HTTP/1.1\r\nHost: x", None])
+def test_half_a_request_is_not_waited_for_without_end(served, monkeypatch, half):
+    monkeypatch.setattr(server, "HALF_REQUEST", 0.3)
+    with socket.create_connection(("127.0.0.1", served.port), timeout=10) as slow:
+        slow.sendall(post_head(served, 1000) if half is None else half)
+        answer = slow.recv(65_536)
+    if half is None:
+        assert answer.startswith(b"HTTP/1.1 408")
+    else:
+        assert answer == b""
 
 
 def test_no_path_leads_out_of_the_packages_own_files(raw, out):
@@ -153,7 +235,6 @@ def test_it_listens_on_this_machine_alone_and_says_when_a_port_is_taken():
     try:
         host, port = first.getsockname()
         assert host == "127.0.0.1"
-        first.listen()
         with pytest.raises(ConfigError, match=f"port {port} is taken: give another with --port"):
             server.listen(port)
         other = server.listen(None)  # the usual port is taken: another is free
@@ -166,7 +247,7 @@ def test_it_listens_on_this_machine_alone_and_says_when_a_port_is_taken():
 def test_websockets_are_closed(room):
     from starlette.websockets import WebSocketDisconnect
 
-    client = TestClient(Guard(None, TOKEN, PORT), base_url=ORIGIN)
+    client = TestClient(Guard(None, Access(PORT)), base_url=ORIGIN)
     with pytest.raises(WebSocketDisconnect), client.websocket_connect("/"):
         pass
 

@@ -63,6 +63,20 @@ def test_mutual_information_at_its_extremes(logits, expected):
     assert objectives.mutual_information(logits).item() == pytest.approx(expected, abs=1e-5)
 
 
+def test_with_class_shares_the_best_predictions_are_sure_and_in_these_proportions():
+    shares = torch.tensor([0.75, 0.25])
+    in_proportion, even = (100 * torch.eye(2)[rows] for rows in ([0, 0, 0, 1], [0, 1, 0, 1]))
+    assert objectives.mutual_information(in_proportion, class_shares=shares).item() == pytest.approx(0, abs=1e-5)
+    expected = 0.5 * math.log(0.75 / 0.5) + 0.5 * math.log(0.25 / 0.5)  # -KL(even || shares)
+    assert objectives.mutual_information(even, class_shares=shares).item() == pytest.approx(expected, abs=1e-5)
+
+
+def test_with_equal_class_shares_mutual_information_is_the_plain_one_less_a_constant():
+    logits = torch.randn(20, 4, generator=torch.Generator().manual_seed(0))
+    plain, shared = (objectives.mutual_information(logits, class_shares=s) for s in (None, torch.full((4,), 0.25)))
+    assert (plain - shared).item() == pytest.approx(math.log(4), abs=1e-5)
+
+
 def test_divergence_is_kl():
     p, q = torch.tensor([[0.5, 0.5], [0.9, 0.1]]), torch.tensor([[0.25, 0.75], [0.9, 0.1]])
     expected = (0.5 * math.log(2) + 0.5 * math.log(2 / 3)) / 2

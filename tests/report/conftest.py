@@ -36,7 +36,7 @@ def hostile(tmp_path_factory):
 def _hostile(n=120):
     generator = np.random.default_rng(0)
     y = np.arange(n) % 2
-    cells = np.array([EVIL, "</table><img src=x onerror=alert(1)>"])[y]
-    rows = read_rows(pa.table({f"{EVIL} column": cells, "weight": generator.normal(4 * y, 1)}))
-    classes = (EVIL, "</title><b>bold</b>")
+    cells = np.array([EVIL, "</table><img src=x onerror=alert(1)>\x1b[2J"])[y]
+    rows = read_rows(pa.table({f"{EVIL} column\x9b31m": cells, "weight": generator.normal(4 * y, 1)}))
+    classes = (EVIL, "</title><b>bold</b>\x1b]0;owned\x07")
     return Dataset(EVIL, Kind.TABLE, classes, Examples(rows.x, y.astype(np.int64)), about=rows.schema)

@@ -228,6 +228,7 @@ def test_hostile_names_stay_text(hostile, tmp_path):
     assert sum(tag == "script" for tag, _ in seen.tags) == 1
     assert not [tag for tag, _ in seen.tags if tag == "img"]
     assert "<b>bold" not in text
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f]", text)
     assert EVIL in seen.text
     assert "<script>alert" not in text
     assert "<img src=x" not in text

@@ -14,6 +14,7 @@ from pyarrow import parquet
 
 from synthsieve import open_run
 from synthsieve.errors import CheckpointError, SelectionError
+from synthsieve.evaluation.memorisation import copies_in_words
 from synthsieve.export.formats import Format, Which
 from synthsieve.export.media import wav_bytes
 from synthsieve.review import taken_home
@@ -133,7 +134,7 @@ def test_the_manifest_tells_where_the_samples_come_from(opened, tmp_path):
     assert str(tmp_path) not in json.dumps(manifest)
     card = (tmp_path / "home" / "README.md").read_text()
     assert manifest["proof"]["words"] in card
-    assert "Copies: " in card
+    assert copies_in_words(run.table["quality"]["memorisation"])[1:] in card
     report = exported.as_dict()
     assert report["files"]["data.parquet"]["samples"] == 60
     assert report["files"]["images"]["bytes"] > 0
@@ -159,11 +160,60 @@ def test_a_pool_sieved_anew_says_so(opened, tmp_path):
     assert "--keep-fraction 0.2" in export_view(view, view.sieved(kept), to=tmp_path / "home").manifest["command"]
 
 
+def lowest_in_each_class(view, settings):
+    """The lowest entropy of each class among samples that the filter may keep."""
+    allowed = (view.scores.predicted == view.pool.y) | (not settings.require_asked_class)
+    return {y: view.pool.entropy[allowed & (view.pool.y == y)].min() for y in np.unique(view.pool.y[allowed])}
+
+
+def test_a_ceiling_that_empties_a_class_is_refused_unless_allowed(opened, tmp_path):
+    run, view = opened
+    lowest = lowest_in_each_class(view, changed_settings(view.settings, require_asked_class=False))
+    order = sorted(lowest, key=lowest.get)
+    ceiling = float(lowest[order[-2]])  # two classes lie at it or above
+    settings = changed_settings(view.settings, entropy_ceiling=ceiling, require_asked_class=False)
+    fate = view.sieved(settings)
+    with pytest.raises(SelectionError, match="no sample would be left of 2 of 10 classes") as refused:
+        export_view(view, fate, to=tmp_path / "home", table=run.table)
+    for label in order[-2:]:
+        assert f"'{view.classes[label]}' (lowest entropy {lowest[label]:.3g})" in str(refused.value)
+    assert "--keep-fraction" in str(refused.value)
+    assert not os.listdir(tmp_path)
+    done = export_view(view, fate, to=tmp_path / "home", table=run.table, allow_empty_classes=True)
+    counts = done.manifest["counts"]
+    assert counts["num_classes"] == 8
+    assert sorted(counts["empty_classes"]) == sorted(view.classes[label] for label in order[-2:])
+    assert "--allow-empty-classes" in done.manifest["command"]
+    card = (tmp_path / "home" / "README.md").read_text(encoding="utf-8")
+    assert f"{counts['selected']} labelled synthetic images of 8 classes" in card
+    assert "There is none of 2 of the 10 classes" in card
+
+
+def test_what_training_itself_left_out_is_told_but_not_refused(opened, tmp_path):
+    _, view = opened
+    empty = set(range(10)) - set(view.pool.y[view.pool.selected].tolist())
+    for fate in (view.sieved(), view.sieved(changed_settings(view.settings, budget=0.5))):
+        done = export_view(view, fate, to=tmp_path / "home")
+        assert {view.classes.index(label) for label in done.manifest["counts"]["empty_classes"]} == empty
+        assert done.manifest["counts"]["num_classes"] == 10 - len(empty)
+
+
+def test_a_class_that_was_marked_as_bad_as_a_whole_is_missed(opened, tmp_path):
+    _, view = opened
+    label = int(view.pool.y[view.pool.selected[0]])
+    marks = type(view.marks)(tmp_path / "marks", {}).changed(view.pool, np.flatnonzero(view.pool.y == label), bad=True)
+    marked = view.with_marks(marks)
+    with pytest.raises(SelectionError, match=rf"'{label}' \(marked as bad\); take marks back in the gallery"):
+        export_view(marked, marked.sieved(), to=tmp_path / "home")
+
+
 def test_what_was_marked_by_hand_is_rejected(opened, tmp_path):
     _, view = opened
     bad = view.pool.selected[:2]
     marked = view.with_marks(type(view.marks)(tmp_path / "marks", {}).changed(view.pool, bad, bad=True))
-    done = export_view(marked, marked.sieved(), to=tmp_path / "home", formats=[Format.PARQUET])
+    done = export_view(
+        marked, marked.sieved(), to=tmp_path / "home", formats=[Format.PARQUET], allow_empty_classes=True
+    )
     pool = parquet.read_table(tmp_path / "home" / "data.parquet").to_pylist()
     assert [pool[row]["reason"] for row in bad] == ["rejected by hand"] * 2
     assert not any(pool[row]["selected"] for row in bad)

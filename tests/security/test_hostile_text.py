@@ -15,7 +15,6 @@ from xml.etree import ElementTree
 import numpy as np
 import pyarrow as pa
 import pytest
-from starlette.testclient import TestClient
 
 from synthsieve import open_run
 from synthsieve.charts import svg
@@ -25,13 +24,12 @@ from synthsieve.data.table import load_csv
 from synthsieve.export.csv_file import write_csv
 from synthsieve.export.names import folder_names
 from synthsieve.gallery.room import Room
-from synthsieve.gallery.server import guarded_app
 from synthsieve.report.figures import charts_of
 from synthsieve.review.marks import Marks
 from synthsieve.review.taken_home import export_view
 from tests.export import made_up
 from tests.finished import CRAIG
-from tests.gallery.conftest import ORIGIN, PORT, TOKEN
+from tests.gallery.conftest import client_of
 from tests.report.conftest import EVIL, hostile  # noqa: F401 - a fixture
 
 TEXTS = (
@@ -59,7 +57,11 @@ TEXTS = (
     "~~~",
     "***bold***",
     "&lt;b&gt;",
+    "\x1b]0;owned\x07\x9b31m",
 )
+
+
+CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 class Seen(HTMLParser):
@@ -107,6 +109,7 @@ def test_the_card_of_an_export_shows_it_as_text(text, tmp_path):
         made_up.exported(tmp_path / "export", "sentences")
     card = (tmp_path / "export" / "README.md").read_text(encoding="utf-8")
     _, head, body = card.split("---\n", 2)
+    assert not CONTROL.search(card)
     assert "license: unknown" in head.splitlines()
     assert head.count("license:") - text.count("license:") == 1  # the other stands within quotes
     without_code = re.sub(r"```.*?```|`[^`\n]*`", "", body, flags=re.DOTALL)
@@ -132,8 +135,7 @@ def test_the_figures_of_a_hostile_run_are_clean_drawings(hostile):  # noqa: F811
 def test_the_gallery_of_a_hostile_run_hands_out_text_and_no_pages(hostile):  # noqa: F811
     run = open_run(hostile)
     room = Room(run.pool(CRAIG.name).with_marks(Marks.of(hostile)), hostile)
-    client = TestClient(guarded_app(room, token=TOKEN, port=PORT), base_url=ORIGIN, headers={"Origin": ORIGIN})
-    assert client.get("/", params={"token": TOKEN}).status_code == 200
+    client = client_of(room)
     about = client.get("/api/about")
     assert about.headers["content-type"] == "application/json"
     assert EVIL in json.dumps(about.json(), ensure_ascii=False).replace('\\"', '"')
@@ -150,7 +152,9 @@ def test_an_export_of_a_hostile_run_stays_in_its_folder(hostile, tmp_path):  # n
     assert {path.relative_to(tmp_path).parts[:2] for path in tmp_path.rglob("*") if path.is_file()} == {
         ("out", "export")
     }
-    body = (tmp_path / "out" / "export" / "README.md").read_text(encoding="utf-8").split("---\n", 2)[2]
+    card = (tmp_path / "out" / "export" / "README.md").read_text(encoding="utf-8")
+    assert not CONTROL.search(card)
+    body = card.split("---\n", 2)[2]
     assert Seen(re.sub(r"```.*?```|`[^`\n]*`", "", body, flags=re.DOTALL)).harmless()
 
 

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from synthsieve.cli import app
-from synthsieve.cli.printing import visible
+from synthsieve.cli.printing import one_line, visible
 
 TITLE = "\x1b]0;owned\x07"
 OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -66,3 +66,49 @@ def test_a_folder_whose_name_is_no_text_can_be_written_to(tmp_path, capsys):
     code, printed = said(capsys, "select", data, "-o", str(tmp_path / "\udcff"), "--quiet")
     assert code == 0
     assert "\\udcff" in printed.out
+
+
+FORGED = "ham\nspam: 99.9 %\x1b[2J"
+
+
+def test_a_label_within_a_line_cannot_begin_another():
+    assert one_line(FORGED) == "ham\\nspam: 99.9 %\\x1b[2J"
+    assert one_line("a\tb") == "a\\tb"
+    assert one_line("Zürich 東京") == "Zürich 東京"
+
+
+def test_evaluate_prints_a_label_on_one_line(tmp_path, capsys):
+    generator = np.random.default_rng(0)
+    y = np.arange(80) % 2
+    table = pa.table({"label": np.array([FORGED, "eggs"])[y], "a": generator.normal(y), "b": generator.normal(-y)})
+    pq.write_table(table, tmp_path / "a.parquet")
+    small = ["learning.steps=2", "data.labels=none", "data.test_fraction=0.2"]
+    words = [word for one in small for word in ("--set", one)]
+    data = str(tmp_path / "a.parquet")
+    assert said(capsys, "fit", data, "--label", "label", "-o", str(tmp_path / "out"), "--quiet", *words)[0] == 0
+    code, printed = said(capsys, "evaluate", str(tmp_path / "out"))
+    assert code == 0
+    assert "  ham\\nspam: 99.9 %\\x1b[2J: " in printed.out
+    assert "\nspam" not in printed.out
+    assert not OBEYED.search(printed.out)
+
+
+@pytest.mark.parametrize(
+    "words", [["run", "digits", "-o", ""], ["fit", "digits", "--out", " "], ["select", "a.npz", "-o", ""],
+              ["export", "out", "--to", ""], ["sample", "out", "--to", ""], ["report", "out", "--to", ""]]
+)  # fmt: skip
+def test_an_empty_path_is_not_the_current_folder(tmp_path, capsys, monkeypatch, words):
+    monkeypatch.chdir(tmp_path)
+    code, printed = said(capsys, *words)
+    assert code == 2
+    assert "expected a path to write to, got an empty one" in printed.err
+    assert len(printed.err.strip().splitlines()) == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_link_to_nothing_as_the_folder_is_told(tmp_path, capsys):
+    (tmp_path / "out").symlink_to(tmp_path / "nowhere")
+    code, printed = said(capsys, "fit", "digits", "-o", str(tmp_path / "out"))
+    assert code == 2
+    assert "is a link to" in printed.err
+    assert not (tmp_path / "nowhere").exists()

@@ -33,7 +33,9 @@ def test_export_writes_beside_the_run_and_tells_what(out):
     assert told["files"]["data.parquet"] == {"bytes": (out / "export" / "data.parquet").stat().st_size, "samples": 60}
     assert told["counts"]["selected"] == told["files"]["images"]["samples"]
     words = synthsieve("export", out, "--quiet").stdout
-    assert re.search(r"\d+ of 60 samples of .* are selected\n", words)
+    there = told["counts"]["num_classes"]
+    assert re.search(rf"\d+ of 60 samples of .* are selected, of {there} classes\n  0: \d+, 1: \d+, ", words)
+    assert ("no sample of" in words) == (there < 10)
     assert "Against training on real data alone, on 359 test examples: " in words
 
 
@@ -56,14 +58,19 @@ def test_the_card_says_how_to_get_the_same_again(out, tmp_path):
         (["--seed", "7"], "expected a seed of the run (0), got 7"),
         (["--entropy-ceiling", "1", "--keep-fraction", "0.5"], "got both"),
         (["--entropy-ceiling", "1e-300"], "no sample under"),
+        (["--entropy-ceiling", "{low}", "--any-class"], "no sample would be left of"),
         (["--budget", "2"], "expected a budget above 0, at most 1, got 2"),
         (["--to", "{out}/seed-0"], "holds something else than an export"),
         (["--to", "{out}/table.json"], "is a file"),
     ],
 )
 def test_what_cannot_be_done_is_one_sentence(out, words, said):
+    if not (out / "export").exists():
+        synthsieve("export", out, "--quiet")
     before = sorted(out.iterdir())
-    done = synthsieve("export", out, *(word.format(out=out) for word in words), code=2)
+    entropy = np.sort(parquet.read_table(out / "export" / "data.parquet", columns=["entropy"])["entropy"].to_numpy())
+    low = f"{entropy[5]:.6g}"  # five samples lie below: of ten classes
+    done = synthsieve("export", out, *(word.format(out=out, low=low) for word in words), code=2)
     assert said in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
     assert sorted(out.iterdir()) == before

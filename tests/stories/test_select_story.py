@@ -8,7 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import csv
 
+import synthsieve
 from synthsieve.cli.app import main
 
 NAMES = np.array(["cat", "dog", "eel"])
@@ -53,7 +55,8 @@ def test_an_npz_is_sieved_whole(tmp_path, pool, save, capsys):
     assert sum(rows["weight"]) == 150
     chosen = np.load(out / "selected.npz", allow_pickle=False)
     assert np.array_equal(chosen["x"], pool["x"][rows["selected"]])
-    assert chosen["weights"].sum() == 150
+    assert chosen["weight"].sum() == 150
+    assert chosen["loss_weight"].mean() == pytest.approx(1.0)
     assert sorted(path.name for path in out.iterdir()) == ["selected.npz", "selection.parquet", "summary.json"]
 
 
@@ -95,6 +98,137 @@ def test_a_folder_of_parquet_is_one_table(tmp_path, pool, capsys):
     pq.write_table(table.drop_columns("label"), folder / "2.parquet")
     assert run("select", folder, "-o", tmp_path / "three", "--quiet") == 2
     assert "expected 2.parquet to have the columns of 0.parquet, got another label" in capsys.readouterr().err
+
+
+def write_csv(path, table):
+    csv.write_csv(table, path, csv.WriteOptions(delimiter="\t" if path.suffix == ".tsv" else ","))
+
+
+def write_lines(path, table):
+    path.write_text("\n".join(json.dumps(row) for row in table.to_pylist()), encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("name", "write"), [("pool.csv", write_csv), ("pool.tsv", write_csv), ("pool.jsonl", write_lines)]
+)
+def test_tables_in_text_are_taken_like_parquet(tmp_path, pool, name, write):
+    logits = pool["logits"].round(3)
+    table = {"note": [f'row {i}, said "so"' for i in range(300)], "label": NAMES[pool["labels"]]}
+    table = pa.table(table | {f"logit_{name}": logits[:, k] for k, name in enumerate(NAMES)})
+    pq.write_table(table, tmp_path / "pool.parquet")
+    write(tmp_path / name, table)
+    for source in ("pool.parquet", name):
+        assert run("select", tmp_path / source, "-o", tmp_path / source.replace(".", "-"), "--quiet") == 0
+    one, two = tmp_path / "pool-parquet", tmp_path / name.replace(".", "-")
+    for file in ("selection.parquet", "selected.parquet"):
+        assert read(one / file) == read(two / file)
+
+
+def test_lists_in_lines_of_json(tmp_path, pool):
+    write_lines(tmp_path / "a.jsonl", pa.table({"label": pool["labels"], "logits": pool["logits"].tolist()}))
+    assert run("select", tmp_path / "a.jsonl", "-o", tmp_path / "out", "--require-label", "--quiet") == 0
+    assert len(read(tmp_path / "out" / "selected.parquet")["logits"]) == 30
+
+
+def test_lists_without_end_are_refused_and_brackets_in_text_are_not(tmp_path, pool, capsys):
+    path = tmp_path / "a.jsonl"
+    for deep in ("[" * 200_000 + "]" * 200_000, "[\n" * 200_000 + "]\n" * 200_000):
+        path.write_text(f'{{"label": 0, "logits": {deep}}}', encoding="utf-8")
+        assert run("select", path, "-o", tmp_path / "out", "--quiet") == 2
+        assert "nested at most" in capsys.readouterr().err
+    rows = {"label": pool["labels"], "logits": pool["logits"].tolist(), "note": ['[{"[' * 300, "]" * 300, ":-["] * 100}
+    write_lines(path, pa.table(rows))
+    assert run("select", path, "-o", tmp_path / "out", "--quiet") == 0
+
+
+def test_a_cell_of_megabytes_is_read(tmp_path, pool):
+    table = {"note": ["x" * 3_000_000] + [""] * 299, "label": NAMES[pool["labels"]]}
+    table = pa.table(table | {f"logit_{name}": pool["logits"][:, k] for k, name in enumerate(NAMES)})
+    write_csv(tmp_path / "a.csv", table)
+    assert run("select", tmp_path / "a.csv", "-o", tmp_path / "out", "--quiet") == 0
+
+
+def test_numbered_columns_of_text_labels_go_by_position(tmp_path, pool, capsys):
+    table = {"label": NAMES[pool["labels"]], **{f"prob_{k}": softmax(pool["logits"])[:, k] for k in range(3)}}
+    pq.write_table(pa.table(table), tmp_path / "pool.parquet")
+    out = tmp_path / "out"
+    assert run("select", tmp_path / "pool.parquet", "-o", out, "--require-label", "--quiet", "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    order = ", ".join(repr(str(name)) for name in sorted(NAMES))
+    assert any(f"sorted labels: {order}" in note for note in told["notes"])
+
+
+def softmax(logits):
+    return np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("name", ["features", "embeddings"])
+def test_embeddings_are_features(tmp_path, pool, name, capsys):
+    np.savez(tmp_path / "a.npz", **{"labels": pool["labels"], name: pool["logits"]})
+    pq.write_table(pa.table({"label": pool["labels"], "n": range(300), name: list(pool["logits"])}), tmp_path / "a.pq")
+    for source in ("a.npz", "a.pq"):
+        assert run("select", tmp_path / source, "-o", tmp_path / f"{source}-out", "--quiet", "--json") == 0
+        told = json.loads(capsys.readouterr().out)
+        assert any("logistic regression judged the features" in note for note in told["notes"])
+        picked = [
+            row
+            for row, selected in enumerate(read(tmp_path / f"{source}-out" / "selection.parquet")["selected"])
+            if selected
+        ]
+        assert picked == sorted(synthsieve.select(pool["logits"], pool["labels"]).indices.tolist())
+
+
+def test_weights_have_the_same_names_everywhere(tmp_path, pool):
+    np.savez(tmp_path / "a.npz", **pool, weight=np.arange(300), row=np.arange(300) + 7)
+    pq.write_table(
+        pa.table({"label": pool["labels"], "logits": list(pool["logits"]), "weight": np.arange(300)}),
+        tmp_path / "a.parquet",
+    )
+    for source in ("a.npz", "a.parquet"):
+        assert run("select", tmp_path / source, "-o", tmp_path / "out", "--quiet", "--force") == 0
+        rows = read(tmp_path / "out" / "selection.parquet")
+        picked = np.flatnonzero(rows["selected"])
+        npz = source.endswith(".npz")
+        chosen = np.load(tmp_path / "out" / "selected.npz") if npz else read(tmp_path / "out" / "selected.parquet")
+        assert np.array_equal(chosen["weight"], picked)  # the user's own
+        assert np.array_equal(chosen["coreset_weight"], np.array(rows["weight"])[picked])
+        assert np.array_equal(chosen["loss_weight"], np.array(rows["loss_weight"])[picked])
+        assert sum(chosen["coreset_weight"]) == 300
+        assert np.mean(chosen["loss_weight"]) == pytest.approx(1.0)
+        if npz:
+            assert np.array_equal(chosen["row"], picked + 7)
+            assert np.array_equal(chosen["coreset_row"], picked)
+
+
+def test_threads_had_another_name(tmp_path, pool, capsys):
+    np.savez(tmp_path / "pool.npz", **pool)
+    for option in ("--threads", "--jobs"):
+        assert run("select", tmp_path / "pool.npz", "-o", tmp_path / option[2:], option, "1", "--quiet") == 0
+        assert run("select", tmp_path / "pool.npz", "-o", tmp_path / "out", option, "0", "--quiet") == 2
+    capsys.readouterr()
+    assert run("select", "--help") == 0
+    said = capsys.readouterr().out
+    assert "--threads" in said
+    assert "--jobs" not in said
+
+
+def test_a_dry_run_counts_every_class_and_keeps_to_the_limit(tmp_path, capsys):
+    generator = np.random.default_rng(0)
+    labels = np.arange(400) % 100
+    np.savez(tmp_path / "a.npz", labels=labels, logits=generator.normal(size=(400, 100)).astype(np.float32))
+    command = ("select", tmp_path / "a.npz", "-o", tmp_path / "out", "--dry-run")
+    assert run(*command, "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["classes"] == 100
+    assert told["selected"] == 100
+    assert told["seconds"] > 0
+    assert run(*command, "--memory-limit", "30MB", "--threads", "1") == 0
+    said = capsys.readouterr().out
+    assert "one class at a time" not in said
+    assert run(*command, "--memory-limit", "30MB", "--threads", "2") == 0
+    assert "one class at a time" in capsys.readouterr().out
+    assert run(*command, "--memory-limit", "1MB") == 2
+    assert "raise the limit" in capsys.readouterr().err
 
 
 def test_a_list_column_of_probabilities(tmp_path, pool):
@@ -199,7 +333,12 @@ def flipped(path, pool):
 LOGITS = np.random.default_rng(0).normal(size=(300, 3))
 BAD = {
     "missing": ("none.npz", lambda path, pool: None, [], "does not exist"),
-    "ending": ("pool.csv", lambda path, pool: path.write_text("a,b"), [], "ending in .npz or .parquet"),
+    "ending": (
+        "pool.xlsx",
+        lambda path, pool: path.write_text("a,b", encoding="utf-8"),
+        [],
+        "ending in .npz, .parquet, .csv",
+    ),
     "wrong bytes": ("pool.npz", parquet_named_npz, [], "what its ending says"),
     "half a file": ("pool.npz", corrupt, [], "write it again"),
     "half a parquet": ("pool.parquet", half_parquet, [], "write it again"),
@@ -241,6 +380,21 @@ BAD = {
         "one label a row",
     ),
     "two labels": ("pool.parquet", two_labels, [], "expected one column label"),
+    "semicolons": ("pool.csv", lambda path, pool: path.write_text("label;a\n1;2\n", encoding="utf-8"), [], "commas"),
+    "odd lines": (
+        "pool.csv",
+        lambda path, pool: path.write_text("label,a\n1\n", encoding="utf-8"),
+        [],
+        "write it again",
+    ),
+    "empty cells": (
+        "pool.csv",
+        lambda path, pool: path.write_text("label,a\n,2\n1,3\n", encoding="utf-8"),
+        [],
+        "nulls",
+    ),
+    "no JSON": ("pool.jsonl", lambda path, pool: path.write_text("label", encoding="utf-8"), [], "write it again"),
+    "nothing in it": ("pool.csv", lambda path, pool: path.touch(), [], "write it again"),
     "one class": ("pool.npz", npz_of(logits=None, labels=np.zeros(300, dtype=int)), [], "two classes"),
 }
 

@@ -9,11 +9,10 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
-from xml.sax.saxutils import escape
 
 from synthsieve.charts.chart import Chart, Rule, Scale, Words
 from synthsieve.charts.scale import Placing, Ruled, ruled, written
-from synthsieve.charts.svg_marks import Frame, in_legend, marks, patterns, short, titled
+from synthsieve.charts.svg_marks import Frame, escaped, in_legend, marks, patterns, short, titled
 from synthsieve.charts.svg_style import TEXT, TITLE, file_style
 from synthsieve.charts.words import readable, shortened, width, wrapped
 from synthsieve.files import write_text
@@ -43,8 +42,8 @@ def render(chart: Chart, *, standalone: bool = False, with_title: bool = True) -
     text = "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" class="chart" viewBox="0 0 {WIDTH} {height}"{size} {names}>',
-            f'<title id="chart-{drawing.own}-t">{escape(chart.title)}</title>',
-            f'<desc id="chart-{drawing.own}-d">{escape(chart.description)}</desc>{style}',
+            f'<title id="chart-{drawing.own}-t">{escaped(chart.title)}</title>',
+            f'<desc id="chart-{drawing.own}-d">{escaped(chart.description)}</desc>{style}',
             *drawing.parts,
             "</svg>",
         ]
@@ -244,5 +243,4 @@ class _Told:
 
 def _isolated(text: str) -> str:
     """A label that keeps its own direction of writing: a name in Hebrew turns nothing around it."""
-    escaped = escape(text)
-    return escaped if text.isascii() else f"\u2068{escaped}\u2069"
+    return escaped(text) if text.isascii() else f"\u2068{escaped(text)}\u2069"

@@ -9,6 +9,7 @@ from xml.sax.saxutils import escape
 
 from synthsieve.charts.chart import Band, Bars, Fill, Intervals, Layer, Line, Points, Shape, Tone
 from synthsieve.charts.scale import Placing, written
+from synthsieve.printable import without_control
 
 POINTED_AT = 60  # a line of at most so many points says what each is
 
@@ -28,9 +29,14 @@ def short(value: float) -> str:
     return "0" if text == "-0" else text
 
 
+def escaped(text: str) -> str:
+    """Text within an element; XML has no control characters."""
+    return escape(without_control(text))
+
+
 def titled(text: str) -> str:
     """What a reader is told who points at a mark."""
-    return f"<title>{escape(' '.join(text.split()))}</title>" if text else ""
+    return f"<title>{escaped(' '.join(text.split()))}</title>" if text else ""
 
 
 def marks(layer: Layer, frame: Frame) -> str:

@@ -8,6 +8,7 @@ import typer
 
 from synthsieve.cli import options
 from synthsieve.cli.options import finish
+from synthsieve.cli.printing import one_line
 
 
 def evaluate(
@@ -54,7 +55,7 @@ def evaluate(
     write_json(out / "evaluation.json", report)
     lines = [scores.in_words(part)]
     lines += [
-        f"  {name}: {100 * value:.1f} %"
+        f"  {one_line(name)}: {100 * value:.1f} %"
         for name, value in zip(run.split.classes, scores.per_class, strict=True)
         if value == value
     ]

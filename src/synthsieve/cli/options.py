@@ -13,16 +13,27 @@ from synthsieve.device import Device
 from synthsieve.errors import ConfigError
 
 
-def _check_out(out: Path) -> Path:
-    """The folder of a run, if its name is one that every library can write to."""
+def given_path(text: str) -> Path:
+    """A path that was given; an empty one would be the current folder, which nobody meant."""
+    if not text.strip():
+        raise ConfigError("expected a path to write to, got an empty one: give a name, or . for the current folder")
+    return Path(text)
+
+
+def utf8_path(text: str) -> Path:
+    """A path that was given, if every library can write to it."""
     try:
-        str(out).encode()
+        text.encode()
     except UnicodeEncodeError:
-        raise ConfigError(f"the name of a folder to write to must be UTF-8, but {out} is not: choose another") from None
-    return out
+        raise ConfigError(f"a name to write to must be UTF-8, but {text} is not: choose another") from None
+    return given_path(text)
 
 
-Out = Annotated[Path, typer.Option("--out", "-o", help="Folder to write to.", callback=_check_out)]
+Out = Annotated[Path, typer.Option("--out", "-o", help="Folder to write to.", parser=utf8_path, metavar="FOLDER")]
+To = Annotated[
+    Path | None,
+    typer.Option("--to", help="Folder to write to (default: OUT/export).", parser=given_path, metavar="FOLDER"),
+]
 Run = Annotated[Path, typer.Argument(help="The folder that `synthsieve run` or `fit` wrote.", metavar="OUT")]
 Source = Annotated[
     str,

@@ -20,7 +20,16 @@ def predict(
         Path,
         typer.Argument(help="New examples: a table, .npz, a folder of images or wav files, one file.", metavar="NEW"),
     ],
-    to: Annotated[Path, typer.Option("--out", "-o", help="File to write: .csv, .parquet, .jsonl or .npz.")],
+    to: Annotated[
+        Path,
+        typer.Option(
+            "--out",
+            "-o",
+            help="File to write: .csv, .parquet, .jsonl or .npz.",
+            parser=options.utf8_path,
+            metavar="FILE",
+        ),
+    ],
     text: Annotated[str | None, typer.Option(help="Text column of NEW; that of training if not given.")] = None,
     features: Annotated[Path | None, typer.Option(help="Embeddings of the rows of NEW: .npy, or .npz with x.")] = None,
     method: Annotated[

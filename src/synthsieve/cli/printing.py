@@ -1,21 +1,12 @@
-"""How a verb prints: names, labels and cells may come from anybody, and a terminal obeys some characters."""
+"""How a verb prints: what a terminal would obey is shown as text."""
 
 from __future__ import annotations
 
-import re
-
 import typer
 
-# Control characters, which move the cursor or change colours, titles and more; marks that turn the direction of text
-# around; and halves of characters, which cannot be printed at all. Line ends and tabs stay.
-UNSEEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2028\u2029\u2066-\u2069\ud800-\udfff]"
-)
+from synthsieve.printable import one_line, visible
 
-
-def visible(text: str) -> str:
-    """The same text, with characters that a terminal would obey written as \\x1b and the like."""
-    return UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
+__all__ = ["echo", "one_line", "visible"]
 
 
 def echo(text: str, *, err: bool = False) -> None:

@@ -17,7 +17,12 @@ def report(
     seed: Annotated[
         int | None, typer.Option(help="Whose arms are shown; the first of the run's seeds if none.")
     ] = None,
-    to: Annotated[Path | None, typer.Option("--to", help="Where to write; OUT/report.html if not given.")] = None,
+    to: Annotated[
+        Path | None,
+        typer.Option(
+            "--to", help="File to write (default: OUT/report.html).", parser=options.given_path, metavar="FILE"
+        ),
+    ] = None,
     threads: options.Threads = None,
     as_json: options.Json = False,
     quiet: options.Quiet = False,

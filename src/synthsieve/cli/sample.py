@@ -20,7 +20,13 @@ def sample(
         typer.Option("--class", help="Draw this class alone; may be given several times; all classes if not given."),
     ] = None,
     to: Annotated[
-        Path | None, typer.Option("--to", help="Where to write; OUT/samples.npz if not given. With --cluster a folder.")
+        Path | None,
+        typer.Option(
+            "--to",
+            help="Where to write (default: OUT/samples.npz). With --cluster a folder.",
+            parser=options.given_path,
+            metavar="PATH",
+        ),
     ] = None,
     temperature: Annotated[float | None, typer.Option(min=0, help="Below 1: surer and less varied.")] = None,
     num_steps: Annotated[int | None, typer.Option(min=0, help="Langevin steps.")] = None,

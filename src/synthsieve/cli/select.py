@@ -28,46 +28,59 @@ WRITTEN = ("selection.parquet", "selected.npz", "selected.parquet", "summary.jso
 def select(
     context: typer.Context,
     data: Path = typer.Argument(
-        help=".npz, Parquet or a folder of Parquet with labels and logits, probabilities, gradients or features."
+        help="A .npz, .parquet, .csv, .tsv or .jsonl file, or a folder of .parquet files, with labels and logits, "
+        "probabilities, gradients or features."
     ),
-    out: Path = typer.Option(..., "-o", "--out", help="Directory to write to."),
-    budget: str = typer.Option("0.1", help="A fraction of each class (0.1), or a count over all classes (500)."),
-    epsilon: float | None = typer.Option(None, help="Instead of a budget: the fewest picks with bound at most this."),
-    entropy_ceiling: float | None = typer.Option(None, help="Reject rows whose entropy, in nats, is not below this."),
-    keep_fraction: float | None = typer.Option(None, help="Instead of a ceiling: keep this part, of lowest entropy."),
+    out: Path = typer.Option(
+        ..., "-o", "--out", help="Folder to write to.", parser=options.given_path, metavar="FOLDER"
+    ),
+    budget: str = typer.Option("0.1", help="How many rows to select: a fraction of each class (0.1) or a total (500)."),
+    epsilon: float | None = typer.Option(
+        None, help="Select the smallest set whose gradient bound is at most this (instead of --budget)."
+    ),
+    entropy_ceiling: float | None = typer.Option(None, help="Keep only rows with entropy below this, in nats."),
+    keep_fraction: float | None = typer.Option(
+        None, help="Keep this fraction of the rows, those with the lowest entropy (instead of --entropy-ceiling)."
+    ),
     per_class: bool = typer.Option(False, "--per-class", help="Apply --keep-fraction within each class."),
-    require_label: bool = typer.Option(False, "--require-label", help="Reject rows the classifier labels otherwise."),
-    method: str = typer.Option("auto", help="auto, exact, fast, stochastic or random."),
-    refine: bool = typer.Option(False, "--refine", help="Exchange picks until no exchange lowers the bound."),
-    curvature: str = typer.Option("none", help="none, softmax or hutchinson: AdaCore's preconditioner."),
-    label: str | None = typer.Option(None, help="Name of the labels in DATA."),
-    memory_limit: str | None = typer.Option(None, help="Like 500MB; over it a leaner method is taken."),
-    jobs: int | None = typer.Option(None, help="Threads; all cores by default."),
-    seed: int = typer.Option(0, help="Of the methods that draw."),
+    require_label: bool = typer.Option(
+        False, "--require-label", help="Reject rows that the classifier gives another label."
+    ),
+    method: str = typer.Option("auto", help="Selection method: auto, exact, fast, stochastic or random."),
+    refine: bool = typer.Option(False, "--refine", help="Improve the selection by swapping rows until no swap helps."),
+    curvature: str = typer.Option("none", help="Precondition gradients as AdaCore does: none, softmax or hutchinson."),
+    label: str | None = typer.Option(None, help="Name of the label column or array in DATA."),
+    memory_limit: str | None = typer.Option(
+        None,
+        help="Memory to use beyond the input, such as 500MB; slower or approximate methods are used to keep to it.",
+    ),
+    threads: options.Threads = None,
+    jobs: int | None = typer.Option(None, min=1, hidden=True, help="The former name of --threads."),
+    seed: int = typer.Option(0, help="Random seed."),
     cluster: options.Cluster = None,
     workers: options.Workers = None,
     part_rows: int = typer.Option(
-        100_000, help="With --cluster: a class of more rows is chosen from in parts of about so many."
+        100_000, help="With --cluster: classes with more rows are split into parts of about this size."
     ),
-    dry_run: bool = typer.Option(False, "--dry-run", help="Say what it would need in memory and time, and stop."),
+    dry_run: bool = typer.Option(False, "--dry-run", help="Estimate memory and time, write nothing."),
     as_json: bool = typer.Option(False, "--json", help="Print the summary as JSON."),
-    force: bool = typer.Option(False, "--force", help="Replace an earlier selection in the directory."),
-    quiet: bool = typer.Option(False, "--quiet", help="No progress."),
-    debug: bool = typer.Option(False, "--debug", help="Show the trace of an error."),
+    force: bool = typer.Option(False, "--force", help="Replace an earlier selection in the folder."),
+    quiet: bool = typer.Option(False, "--quiet", help="Show no progress."),
+    debug: bool = typer.Option(False, "--debug", help="Show the full traceback of an error."),
 ) -> None:
-    """Filter rows by entropy, then keep a weighted coreset of each class, with a bound on the gradient error."""
+    """Select a small weighted set of rows whose gradients stand for all rows, after an optional entropy filter."""
     from synthsieve.entropy import PrecisionWarning
     from synthsieve.lock import locked
     from synthsieve.progress import for_stream
     from synthsieve.sieve import select as sieve
     from synthsieve.sieve_files import read_table, write_selection
 
-    how_much = _budget(budget)
+    how_much, threads = _budget(budget), threads if threads is not None else jobs
     _check_out(out, data, force=force)
     if not dry_run:
         context.with_resource(locked(out))
     if cluster is not None:
-        refused = {"--dry-run": dry_run, "--curvature": curvature != "none", "--jobs": jobs is not None}
+        refused = {"--dry-run": dry_run, "--curvature": curvature != "none", "--threads": threads is not None}
         for name in (option for option, given in refused.items() if given):
             raise SelectionError(f"expected no {name} with --cluster, got it: leave one of them out")
         sieving = _sieving(
@@ -92,20 +105,19 @@ def select(
     if "logits" in answers and answers.pop("probabilities", None) is not None:
         said = ("logits and probabilities given: took the logits, which are more exact",)
     if dry_run and epsilon is not None:
-        raise SelectionError("--dry-run foretells a --budget; how many picks --epsilon needs is only known afterwards")
+        raise SelectionError(
+            "expected --budget with --dry-run, got --epsilon: how many rows it needs is known afterwards"
+        )
     if dry_run:
-        _foretell(table, how_much, method, refine, as_json=as_json)
+        _foretell(table, how_much, method, refine, memory_limit, threads, as_json=as_json)
         return
-    labels, classes = table.labels, table.classes
-    if not answers:
-        answers, labels, classes = _judged(table.features, table.labels, seed)
-        said = ("no logits or probabilities given: a cross-validated logistic regression judged the features",)
     progress = for_stream("select", quiet=quiet)
     with closing(progress), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", PrecisionWarning)
         selection = sieve(
-            labels=labels,
-            classes=classes,
+            table.features,
+            table.labels,
+            classes=table.classes,
             **answers,
             budget=how_much,
             epsilon=epsilon,
@@ -117,7 +129,7 @@ def select(
             refine=refine,
             curvature=curvature,
             memory_limit=memory_limit,
-            n_jobs=jobs,
+            n_jobs=threads,
             seed=seed,
             progress=progress,
         )
@@ -169,11 +181,11 @@ def _on_cluster(
     from synthsieve.distributed.select import select_shards
     from synthsieve.progress import for_stream
     from synthsieve.selection import door
-    from synthsieve.shards import open_shards
+    from synthsieve.shards import ENDINGS, open_shards
     from synthsieve.sieve_files import check_readable
 
     check_readable(data)
-    if data.suffix.lower() == ".npz" and data.is_file():
+    if data.is_file() and data.suffix.lower() not in ENDINGS:
         raise SelectionError(f"expected Parquet with --cluster, got {data.name}: convert it, or leave --cluster out")
     shards, target = open_shards(data.resolve(), label=label), door.budget_of(budget, epsilon)
     progress = for_stream("select", quiet=quiet)
@@ -210,26 +222,26 @@ def _budget(text: str) -> float | int:
     raise SelectionError(f"expected --budget as a fraction or a count, got {text!r}: try 0.1 or 500")
 
 
-def _judged(features: Any, labels: Any, seed: int) -> tuple[dict[str, Any], Any, tuple[Any, ...]]:
-    """Out-of-fold probabilities for a file with features only."""
-    from synthsieve.selection import door
-    from synthsieve.selector import out_of_fold_probabilities
-
-    told = door.any_labels(labels)
-    points = door.matrix(features, "features")
-    door.same_length(len(points), labels=told.indices)
-    return {"probabilities": out_of_fold_probabilities(points, told.indices, seed=seed)}, labels, told.names
-
-
-def _foretell(table: Table, budget: float | int, method: str, refine: bool, *, as_json: bool) -> None:
+def _foretell(
+    table: Table,
+    budget: float | int,
+    method: str,
+    refine: bool,
+    memory_limit: str | None,
+    threads: int | None,
+    *,
+    as_json: bool,
+) -> None:
     from synthsieve.sieve_files import foretell
 
-    told = foretell(table, budget, method, refine)
+    told = foretell(table, budget, method, refine, memory_limit, threads)
     if as_json:
         echo(json.dumps(told, indent=2))
     else:
         echo(
             f"{told['rows']:,} rows in {told['classes']} classes, {told['selected']:,} to select by {told['method']}: "
-            f"about {told['memory_bytes'] / 1e6:,.0f} MB and {told['seconds']:.0f} s on {told['cores']} cores; "
-            "nothing written"
+            f"about {told['memory_bytes'] / 1e6:,.0f} MB beyond the input and {told['seconds']:.0f} s on "
+            f"{told['cores']} {'core' if told['cores'] == 1 else 'cores'}; nothing written"
         )
+        for note in told["notes"][:8]:
+            echo(f"note: {note}")

@@ -20,6 +20,8 @@ from synthsieve.data.sound_format import SoundFormat
 from synthsieve.data.text import is_missing, store_texts
 from synthsieve.errors import DataError
 
+MAX_COLUMNS = 50  # a row of up to this many numbers is one of a table's, a longer one is pixels or an embedding
+
 
 @dataclass(frozen=True)
 class Held:
@@ -30,6 +32,7 @@ class Held:
         kind: the modality.
         about: what `Dataset.about` holds for that kind: of images, how the user's array holds them.
         frame: where the user's examples came as a pandas data frame, what Arrow noted of it; they go back as one.
+        array: whether a table came as an array of numbers; its rows go back as one.
         notes: sentences worth telling the user.
     """
 
@@ -37,6 +40,7 @@ class Held:
     kind: str
     about: Any = None
     frame: str | None = None
+    array: bool = False
     notes: tuple[str, ...] = ()
 
     @property
@@ -86,8 +90,19 @@ def _common_range(images: np.ndarray, beside: Any, kind: str) -> tuple[float, fl
     return guess_value_range(together, "X and unlabeled_X") if np.isfinite(together).all() else None
 
 
+def read_columns(array: np.ndarray) -> Held:
+    """An array of finite numbers (n, columns) as the table that a data frame of the same numbers is."""
+    import pyarrow as pa
+
+    columns = {f"x{i}": np.ascontiguousarray(array[:, i]) for i in range(array.shape[1])}
+    x, about = rows_from_arrow(pa.table(columns), dict.fromkeys(columns, "number"))
+    return Held(x, Kind.TABLE, about, array=True)
+
+
 def read_alike(given: Any, like: Held, *, rate: int | None = None) -> np.ndarray:
     """More examples of the kind that `like` holds, to be predicted; only its description is looked at."""
+    if like.array:
+        return as_array(given).astype(np.float64)
     if like.kind == Kind.TABLE:
         return rows_alike(as_arrow(given, like.about.names), like.about)
     if like.kind == Kind.TEXT:
@@ -109,6 +124,8 @@ def give_back(items: Any, held: Held) -> Any:
     """Examples as the encoding gives them, in the form that the user held `held` in."""
     if held.images is not None:
         return held.images.give_back(items)
+    if held.array:
+        return np.stack([column.to_numpy() for column in items.columns], axis=1)
     if held.frame is None:
         return items
     try:
@@ -163,19 +180,21 @@ def holds_text(given: Any) -> bool:
 
 def to_json(held: Held) -> dict[str, Any]:
     """A description of `held` without its examples; what the encoding knows too is not in it."""
-    return {"kind": str(held.kind), "frame": held.frame}
+    return {"kind": str(held.kind), "frame": held.frame, "array": held.array}
 
 
 def from_json(value: dict[str, Any], encoding: Encoding) -> Held:
     """What `to_json` described, without examples."""
-    kind, frame = kind_of(None, value["kind"]), value["frame"]
+    kind, frame, array = kind_of(None, value["kind"]), value["frame"], value.get("array", False)
+    if not isinstance(array, bool) or (array and (kind != Kind.TABLE or frame is not None)):
+        raise ValueError("an array of numbers is said to be a data frame, or no table")
     if not isinstance(frame, str | None) or (frame is not None and kind != Kind.TABLE):
         raise ValueError("what it says of a data frame is no text, or there is none")
     if value.get("images") is not None:  # earlier versions wrote the form of images here, not with the encoding
         if kind != Kind.IMAGE:
             raise ValueError(f"a form of images came with examples of kind {kind}")
         return Held(np.empty(0), kind, ImageForm.from_json(value["images"]))
-    return Held(np.empty(0), kind, about_of(encoding), frame)
+    return Held(np.empty(0), kind, about_of(encoding), frame, array)
 
 
 def about_of(encoding: Encoding) -> Any:

@@ -9,6 +9,7 @@ import numpy as np
 
 from synthsieve.data.dataset import UNLABELED
 from synthsieve.errors import DataError
+from synthsieve.natural_order import sort_naturally
 
 LONGEST_LABEL = 200  # characters
 FEWEST_FOR_ID = 20  # rows: in shorter data, labels that all differ are no sign of an identifier
@@ -113,14 +114,6 @@ def _as_text(raw: np.ndarray, origin: str) -> tuple[np.ndarray, np.ndarray]:
         f"{origin}: labels must be integers or text, but came as {raw.dtype}: convert them, with -1 or an empty"
         " text for unlabelled"
     )
-
-
-def sort_naturally(texts: set[str]) -> list[str]:
-    """Sorted text; where every one is a whole number, sorted as numbers (9 before 10)."""
-    try:
-        return sorted(texts, key=lambda text: (int(text), text))
-    except ValueError:
-        return sorted(texts)
 
 
 def listed(items: tuple[str, ...] | list[str], most: int = 8) -> str:

@@ -78,7 +78,7 @@ def read_new(
     path: Path, learned: Learned, *, features: Path | None = None, progress: Progress | None = None
 ) -> NewExamples:
     """The examples at `path`; `features` is a file of embeddings, a row for each row of the table at `path`."""
-    progress, kind = progress or Silent(), learned.held.kind
+    progress, kind = progress or Silent(), Kind.VECTOR if learned.held.array else learned.held.kind
     if not path.exists():
         raise DataError(f"{path} does not exist: expected {_expected(kind)}")
     if path.is_file() and path.stat().st_size == 0:
@@ -177,7 +177,15 @@ def _read_columns(path: Path, learned: Learned) -> NewExamples:
         if not is_number(table.column(name).type) or table.column(name).null_count:
             raise DataError(f"{path}: every cell must be a number, but column {name!r} has others: fill or remove them")
     raw = np.stack([table.column(name).to_numpy().astype(np.float64) for name in names], axis=1)
-    return NewExamples(as_float32(raw, path.name), notes=tuple(notes))
+    return NewExamples(_numbers(raw, learned, path), notes=tuple(notes))
+
+
+def _numbers(raw: np.ndarray, learned: Learned, path: Path) -> np.ndarray:
+    """Rows of finite numbers as the model's own are stored: float64 where they were a table, else float32."""
+    if raw.ndim != 2 or raw.shape[1:] != learned.shape:
+        raise DataError(f"{path} must have rows of {learned.shape[0]} numbers, but came with shape {raw.shape}")
+    finite = as_float32(raw, path.name)
+    return raw.astype(np.float64) if learned.held.array else finite
 
 
 def _read_embedded(path: Path, learned: Learned, features: Path | None, is_table: bool) -> NewExamples:
@@ -271,6 +279,8 @@ def _read_arrays(path: Path, learned: Learned) -> NewExamples:
         raw = read_idx(path)
     if not raw.ndim or not len(raw):
         raise DataError(f"{path} has no rows: at least one is needed")
+    if held.array:
+        return NewExamples(_numbers(raw, learned, path), notes=tuple(notes))
     if held.images is None:
         return NewExamples(read_alike(raw, held), notes=tuple(notes))
     features = read_features(raw, origin=path.name, value_range=held.images.range_for(raw))

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import secrets
 import shutil
 import socket
 import subprocess
@@ -36,7 +37,10 @@ _RETRIES = 8  # of a piece whose worker was lost
 
 
 class RayEngine:
-    """The workers of the cluster this process is connected to."""
+    """The workers of the cluster this process is connected to; they write files under `umask` where it is given."""
+
+    def __init__(self, umask: int | None = None) -> None:
+        self._umask = umask
 
     def blocks(self, work: Work, count: int) -> Iterator[dict[str, Any]]:
         from ray import data
@@ -46,8 +50,10 @@ class RayEngine:
         context.execution_options.preserve_order = True
         logging.getLogger("ray.data").setLevel(logging.ERROR)
 
+        umask = self._umask
+
         def answer(batch: dict[str, Any]) -> dict[str, Any]:
-            return {"answer": [_answer(work, int(number)) for number in batch["number"]]}
+            return {"answer": [_answer(work, int(number), umask) for number in batch["number"]]}
 
         numbers = data.from_items([{"number": number} for number in range(count)], override_num_blocks=count)
         with _lost_workers_told():
@@ -59,7 +65,7 @@ class RayEngine:
 
         once = ray.put(work)
         run = ray.remote(max_retries=_RETRIES, num_cpus=1)(_answer)
-        waiting = {run.remote(once, number): number for number in range(count)}
+        waiting = {run.remote(once, number, self._umask): number for number in range(count)}
         answers: dict[int, str] = {}
         try:
             for number in range(count):
@@ -84,33 +90,86 @@ def connected(address: str, *, workers: int | None = None) -> Iterator[RayEngine
     if ray.is_initialized():
         yield RayEngine()
         return
-    folder = None
+    if address == LOCAL:
+        with _begun_here(ray, workers or available_cores()) as umask:
+            yield RayEngine(umask)
+        return
     try:
-        if address == LOCAL:
-            os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-            folder = tempfile.mkdtemp(prefix="ray-")  # short: Ray's sockets lie in it, and their names may not be long
-            _begin(ray, workers or available_cores(), folder)
-        else:
-            _check_reachable(address)
-            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
+        _check_reachable(address)
+        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
     except ClusterError:
         raise
     except Exception as error:  # Ray raises the plainest of errors here
         ray.shutdown()
-        if folder is not None:
-            shutil.rmtree(folder, ignore_errors=True)
-        why = (str(error).strip() or type(error).__name__).splitlines()[0]
-        if address == LOCAL:
-            raise ClusterError(
-                f"Ray could not be started on this machine ({why}): try again when it is less busy"
-            ) from None
-        raise ClusterError(_unreachable(address, why)) from None
+        raise ClusterError(_unreachable(address, _first_line(error))) from None
     try:
         yield RayEngine()
     finally:
         ray.shutdown()
-        if folder is not None:
-            shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _begun_here(ray: Any, workers: int) -> Iterator[int]:
+    """A Ray of our own for as long as the block lasts; yields the umask of this process, which Ray's do not have.
+
+    Its temporary folder is removed afterwards, and nothing is written elsewhere.
+    """
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    folder = tempfile.mkdtemp(prefix="ray-")  # short: Ray's sockets lie in it, and their names may not be long
+    try:
+        with _token_of_our_own():
+            try:
+                umask = os.umask(0o077)  # Ray's processes take it over
+                try:
+                    _begin(ray, workers, folder)
+                except Exception as error:  # Ray raises the plainest of errors here
+                    why = _first_line(error)
+                    raise ClusterError(
+                        f"Ray could not be started on this machine ({why}): try again when it is less busy"
+                    ) from None
+                finally:
+                    os.umask(umask)
+                yield umask
+            finally:
+                ray.shutdown()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _token_of_our_own() -> Iterator[None]:
+    """Let a Ray that starts meanwhile ask for a random token that is in the environment of this run alone.
+
+    Left to itself, Ray writes one to ~/.ray/auth_token, which other users may be able to read, and leaves it there.
+    """
+    ours = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
+    before = {name: os.environ.get(name) for name in (*ours, "RAY_AUTH_TOKEN_PATH")}
+    os.environ.pop("RAY_AUTH_TOKEN_PATH", None)
+    os.environ.update(ours)
+    _read_token_again()
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+        _read_token_again()
+
+
+def _read_token_again() -> None:
+    """Ray reads its settings and its token once; versions without tokens have nothing to read."""
+    from ray import _raylet
+
+    config, loader = getattr(_raylet, "Config", None), getattr(_raylet, "AuthenticationTokenLoader", None)
+    if config is not None and loader is not None:
+        config.initialize("")
+        loader.instance().reset_cache()
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
 def _begin(ray: Any, workers: int, folder: str) -> None:
@@ -202,8 +261,10 @@ def _unreachable(address: str, why: str) -> str:
     )
 
 
-def _answer(work: Work, number: int) -> str:
+def _answer(work: Work, number: int, umask: int | None) -> str:
     """What a worker sends back: the result, or why there is none, as JSON. Other errors are Ray's to report."""
+    if umask is not None:
+        os.umask(umask)
     try:
         return json.dumps({"result": work(number)})
     except SynthsieveError as error:
@@ -235,8 +296,7 @@ def _lost_workers_told() -> Iterator[None]:
     except ray.exceptions.RayTaskError:
         raise
     except ray.exceptions.RayError as error:
-        why = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise ClusterError(
-            f"the cluster lost the worker of the same piece again and again ({why}): "
+            f"the cluster lost the worker of the same piece again and again ({_first_line(error)}): "
             "give workers more memory, or smaller parts with --part-rows"
         ) from None

@@ -18,7 +18,7 @@ def look(job: Job, number: int) -> dict[str, Any]:
 
 
 def score(job: Job, number: int) -> dict[str, Any]:
-    """Leave class, entropy and reason of every row of a block; return counts and what is worth a note.
+    """Leave class, entropy, reason and disagreement of every row of a block; return counts and what is worth a note.
 
     With a fraction to keep, everybody of the right label is kept until the threshold is known.
     """
@@ -26,10 +26,11 @@ def score(job: Job, number: int) -> dict[str, Any]:
     told = job.named_labels(number)
     if kind is None:
         assert job.classes is not None
-        label = _among(job.classes, door.label_array(told))
+        label = door.places_among(np.asarray(job.classes), door.label_array(told))
         entropy, reason = np.full(len(label), np.nan), np.zeros(len(label), dtype=np.int8)
-        job.work.save(block_name(number), label=label, entropy=entropy, reason=reason)
-        return {**counts(label, reason, entropy), "columns": 0, "warnings": []}
+        other = np.zeros(len(label), dtype=bool)
+        job.work.save(block_name(number), label=label, entropy=entropy, reason=reason, other=other)
+        return {**counts(label, reason, entropy, other), "columns": 0, "warnings": []}
     answers = job.answers(number, kind)
     label = door.column_labels(told, answers.shape[1], job.classes, first_row=first_row).indices
     ceiling = job.sieving.entropy_ceiling
@@ -39,32 +40,27 @@ def score(job: Job, number: int) -> dict[str, Any]:
             entropy = entropy_of_logits(answers)
         else:
             entropy = entropy_of_probabilities(answers, entropy_ceiling=ceiling)
-    eligible = np.ones(len(label), dtype=bool)
-    if job.sieving.require_label:
-        eligible = answers.argmax(axis=1) == label
+    other = answers.argmax(axis=1) != label
+    eligible = ~other if job.sieving.require_label else np.ones(len(label), dtype=bool)
     reason = np.where(eligible, Reason.KEPT, Reason.OTHER_LABEL).astype(np.int8)
     if ceiling is not None:
         reason[eligible & ~(entropy < ceiling)] = Reason.HIGH_ENTROPY
-    job.work.save(block_name(number), label=label, entropy=entropy, reason=reason)
+    job.work.save(block_name(number), label=label, entropy=entropy, reason=reason, other=other)
     return {
-        **counts(label, reason, entropy),
+        **counts(label, reason, entropy, other),
         "columns": answers.shape[1],
         "lowest": float(entropy[eligible].min(initial=np.inf)),
         "warnings": [str(warning.message) for warning in caught],
     }
 
 
-def counts(label: np.ndarray, reason: np.ndarray, entropy: np.ndarray) -> dict[str, Any]:
-    """How many rows each class has, how many of them are kept, and why others are not."""
+def counts(label: np.ndarray, reason: np.ndarray, entropy: np.ndarray, other: np.ndarray) -> dict[str, Any]:
+    """How many rows each class has, how many are kept, how many of these the classifier contradicts, and reasons."""
     kept = reason == Reason.KEPT
     return {
         "rows": np.bincount(label).tolist(),
         "kept": np.bincount(label[kept]).tolist(),
+        "contradicted": np.bincount(label[kept & other]).tolist(),
         "reasons": np.bincount(reason, minlength=len(Reason)).tolist(),
         "highest_kept": float(entropy[kept].max(initial=-np.inf)),
     }
-
-
-def _among(classes: tuple[Any, ...], array: np.ndarray) -> np.ndarray:
-    """Indices int32 (n,) of labels among sorted classes, all of which occur."""
-    return np.searchsorted(np.asarray(classes), array).astype(np.int32)

@@ -31,7 +31,7 @@ from synthsieve.selection.coreset import ClassFigures, heavy_notes, length
 from synthsieve.selection.methods import Method
 from synthsieve.selection.targets import targets_of
 from synthsieve.shards import Shards
-from synthsieve.sieve_report import Told, lost_classes
+from synthsieve.sieve_report import Contradicted, Told, lost_classes
 
 WRITTEN = (writing.FATES, writing.SELECTED, "summary.json")
 
@@ -56,6 +56,7 @@ class SievedShards(Told):
     notes: tuple[str, ...]
     seconds: float
     compile_seconds: float = 0.0
+    contradicted: Contradicted | None = None
     stages: dict[str, float] = field(default_factory=dict)
 
     @property
@@ -89,9 +90,7 @@ def select_shards(
     work = WorkFolder.within(out)
     try:
         widths = _widths(shards)
-        job = Job(
-            shards, cut(shards, rows_in_a_block(max(widths.values()))), work, sieving, shards.classes, widths=widths
-        )
+        job = Job(shards, cut(shards, rows_in_a_block(max(widths.values()))), work, sieving, widths=widths)
         stages = _Stages(engine, len(job.blocks), progress or Silent())
         told = _sieve(job, budget, stages)
         told = replace(told, seconds=time.perf_counter() - started, stages=stages.seconds)
@@ -112,15 +111,18 @@ def select_shards(
 
 
 def _sieve(job: Job, budget: Budget, stages: _Stages) -> SievedShards:
-    job = _with_classes(job, stages)
+    job, assumed = _with_classes(job, stages)
     scored = _Counts.of(stages.blocks("scoring", 1.0, partial(scoring.score, job)))
     kept = _filtered(job, scored, stages)
     classes = _planned(job, kept, budget, stages)
     figures, differences, notes = _chosen(job, classes, stages)
-    list(stages.blocks("writing", 1.0, partial(writing.write, job)))
+    written = list(stages.blocks("writing", 1.0, partial(writing.write, job)))
+    contradicted = None
+    if job.judged_by is not None:
+        contradicted = _contradicted(kept, figures, sum(told["contradicted"] for told in written))
     names = job.classes or tuple(range(scored.columns))
     present = [label for label, rows in enumerate(kept.rows) if rows]
-    said = [*scored.warnings, *notes, *heavy_notes(figures, [str(names[f.label]) for f in figures])]
+    said = [*scored.warnings, *assumed, *notes, *heavy_notes(figures, [str(names[f.label]) for f in figures])]
     ceiling = np.inf if job.sieving.entropy_ceiling is None else job.sieving.entropy_ceiling
     if job.sieving.keep_fraction is not None:
         ceiling = float(np.nextafter(kept.highest_kept, np.inf))
@@ -132,9 +134,21 @@ def _sieve(job: Job, budget: Budget, stages: _Stages) -> SievedShards:
         entropy_ceiling=ceiling,
         classes=names,
         figures=figures,
-        notes=(*said, *lost_classes({plan.label for plan in classes}, present, names)),
+        notes=(
+            *said,
+            *lost_classes({plan.label for plan in classes}, present, names),
+            *(contradicted.notes() if contradicted is not None else ()),
+        ),
         seconds=0.0,
+        contradicted=contradicted,
     )
+
+
+def _contradicted(kept: _Counts, figures: tuple[ClassFigures, ...], selected: int) -> Contradicted:
+    survivors, wrong, picks = (np.zeros(len(kept.rows)) for _ in range(3))
+    survivors[: len(kept.kept)], wrong[: len(kept.contradicted)] = kept.kept, kept.contradicted
+    picks[[one.label for one in figures]] = [one.selected for one in figures]
+    return Contradicted.of(survivors, wrong, picks, selected)
 
 
 def _check(shards: Shards, sieving: Sieving) -> None:
@@ -166,26 +180,31 @@ def _widths(shards: Shards) -> dict[str, int]:
     }
 
 
-def _with_classes(job: Job, stages: _Stages) -> Job:
-    """The job with a name for each class, where the rows must be asked for them."""
+def _with_classes(job: Job, stages: _Stages) -> tuple[Job, tuple[str, ...]]:
+    """The job with a name for each class, where the rows must be asked for them, and notes on their order."""
     from synthsieve.selection import door
 
     first = next(number for number, block in enumerate(job.blocks) if block.num_rows)
     numbers = np.issubdtype(door.label_array(job.named_labels(first)[:1]).dtype, np.integer)
-    if job.judged_by is not None and (job.classes is not None or numbers):
-        return job
+    if job.judged_by is not None and numbers and job.judged_by not in job.shards.names:
+        return job, ()
     found: set[Any] = set()
     for told in stages.blocks("looking", 0.2, partial(scoring.look, job)):
         found.update(told["labels"])
-    return replace(job, classes=tuple(np.unique(np.array(sorted(found))).tolist()))
+    labels = np.unique(np.array(sorted(found)))
+    if job.judged_by is None:
+        return replace(job, classes=door.any_labels(labels).names), ()
+    classes, notes = door.column_classes(labels, job.widths[job.judged_by], job.shards.names.get(job.judged_by))
+    return replace(job, classes=classes), notes
 
 
 @dataclass(frozen=True)
 class _Counts:
-    """Counts over all blocks: rows and survivors of each class, rows of each reason, and extremes of the entropy."""
+    """Over all blocks: rows, survivors and contradicted survivors by class, rows by reason, extremes of the entropy."""
 
     rows: list[int]
     kept: list[int]
+    contradicted: list[int]
     reasons: list[int]
     highest_kept: float
     lowest: float
@@ -196,17 +215,23 @@ class _Counts:
     def of(cls, blocks: Iterator[dict[str, Any]]) -> _Counts:
         rows: list[int] = []
         kept: list[int] = []
+        contradicted: list[int] = []
         reasons: list[int] = []
         highest, lowest, columns, warnings = -np.inf, np.inf, 0, dict[str, None]()
         for told in blocks:
-            rows, kept, reasons = (
+            rows, kept, contradicted, reasons = (
                 [a + b for a, b in zip_longest(mine, told[key], fillvalue=0)]
-                for mine, key in ((rows, "rows"), (kept, "kept"), (reasons, "reasons"))
+                for mine, key in (
+                    (rows, "rows"),
+                    (kept, "kept"),
+                    (contradicted, "contradicted"),
+                    (reasons, "reasons"),
+                )
             )
             highest, lowest = max(highest, told["highest_kept"]), min(lowest, told.get("lowest", np.inf))
             columns = max(columns, told.get("columns", 0))
             warnings |= dict.fromkeys(told.get("warnings", ()))
-        return cls(rows, kept, reasons, highest, lowest, columns, tuple(warnings))
+        return cls(rows, kept, contradicted, reasons, highest, lowest, columns, tuple(warnings))
 
 
 def _filtered(job: Job, scored: _Counts, stages: _Stages) -> _Counts:

@@ -81,8 +81,8 @@ def count_digits(job: Job, level: int, prefix: dict[int, int], number: int) -> d
 
 def sift(job: Job, found: list[Threshold], number: int) -> dict[str, Any]:
     """Reject whoever lies above the threshold of their group; return the counts that are now final."""
-    label, entropy, reason = (
-        np.array(job.work.load(block_name(number), key)) for key in ("label", "entropy", "reason")
+    label, entropy, reason, other = (
+        np.array(job.work.load(block_name(number), key)) for key in ("label", "entropy", "reason", "other")
     )
     group, keys = label if job.sieving.keep_per_class else np.zeros_like(label), keys_of(entropy)
     eligible = reason == Reason.KEPT
@@ -93,7 +93,7 @@ def sift(job: Job, found: list[Threshold], number: int) -> dict[str, Any]:
             reason[rows[keys[rows] > limit]] = Reason.HIGH_ENTROPY
             reason[rows[keys[rows] == limit][threshold.ties[number] :]] = Reason.HIGH_ENTROPY
     job.work.save(block_name(number), reason=reason)
-    return counts(label, reason, entropy)
+    return counts(label, reason, entropy, other)
 
 
 def _groups_and_keys(job: Job, number: int) -> tuple[np.ndarray, np.ndarray]:

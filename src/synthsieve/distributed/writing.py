@@ -8,22 +8,23 @@ import numpy as np
 
 from synthsieve.distributed.job import Job, block_name, part_name
 from synthsieve.files import written_atomically
+from synthsieve.parquet_claims import arrow_source
 from synthsieve.shards import batches
-from synthsieve.sieve_files import weighted, with_weight
+from synthsieve.sieve_files import weighted, with_weights
 from synthsieve.sieve_report import fates
 
 FATES, SELECTED, PICKS = "selection", "selected", "picks"
 
 
 def write(job: Job, number: int) -> dict[str, Any]:
-    """Write a block's two files."""
+    """Write a block's two files; return how many of its selected rows the classifier contradicts."""
     import pyarrow.parquet as pq
 
     block, rows = job.blocks[number], _fate_of_rows(job, number)
     name = f"part-{number:05d}.parquet"
     with written_atomically(job.work.path / FATES / name) as partial, partial.open("wb") as file:
         pq.write_table(fates(rows), file)
-    schema, start = with_weight(block.file), 0
+    schema, start = with_weights(pq.read_schema(arrow_source(block.file))), 0
     with (
         written_atomically(job.work.path / SELECTED / name) as partial,
         partial.open("wb") as file,
@@ -32,9 +33,9 @@ def write(job: Job, number: int) -> dict[str, Any]:
         for batch in batches(block.file, None, block.start, block.stop):
             part = slice(start, start + len(batch))
             if rows["selected"][part].any():
-                writer.write_table(weighted(batch, rows["selected"][part], rows["weight"][part], schema))
+                writer.write_table(weighted(batch, {key: column[part] for key, column in rows.items()}, schema))
             start += len(batch)
-    return {}
+    return {"contradicted": int((rows["selected"] & job.work.load(block_name(number), "other")).sum())}
 
 
 def _fate_of_rows(job: Job, number: int) -> dict[str, np.ndarray]:
@@ -53,6 +54,7 @@ def _fate_of_rows(job: Job, number: int) -> dict[str, np.ndarray]:
         "row": row,
         "selected": rank >= 0,
         "weight": weight,
+        "loss_weight": weight / np.mean(job.work.load(PICKS, "weight")),
         "entropy": np.array(job.work.load(name, "entropy")),
         "rank": rank,
         "assignment": assignment,

@@ -7,9 +7,10 @@ neither the block size nor the number of threads changes a result, and equal row
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 import numpy as np
 from scipy import stats
@@ -78,17 +79,12 @@ class Memorisation:
 
     def in_words(self) -> str:
         """One sentence: the verdict and the figures it rests on."""
-        figures = (
-            f"{100 * self.near_share:.1f} % of {self.num_synthetic} synthetic samples are unusually near a training "
-            f"example ({100 * self.expected_share:.1f} % expected, from {self.num_held_out} held-out examples), "
-            f"{self.duplicates} equal one ({self.held_out_duplicates} held-out examples do)"
-        )
         advice = {
             Verdict.COPIES: "; look at the nearest pairs, since samples huddled where data are dense look alike",
             Verdict.NO_SIGN: "",
             Verdict.CANNOT_TELL: f"; give at least {FEWEST} of each",
         }
-        return f"{self.verdict}: {figures}{advice[self.verdict]}"
+        return f"{copies_in_words(self.as_dict())}{advice[self.verdict]}"
 
     def as_dict(self) -> dict[str, float | int | str | list[float]]:
         """Plain JSON values, the quantiles as lists."""
@@ -107,6 +103,25 @@ class Memorisation:
             "num_held_out": self.num_held_out,
             "verdict": self.verdict.value,
         }
+
+
+def copies_in_words(found: Mapping[str, Any]) -> str:
+    """What a `Memorisation` as a dictionary means, in a sentence that names the reason for its verdict first."""
+    near, expected = f"{100 * found['near_share']:.1f} %", f"{100 * found['expected_share']:.1f} %"
+    count, equal, real = found["num_synthetic"], found["duplicates"], found["held_out_duplicates"]
+    shares = f"{near} of the samples lie very near a training example, where {expected} of new real data would"
+    if found["verdict"] == Verdict.CANNOT_TELL:
+        few = f"{count:,} samples and {found['num_held_out']:,} held-out examples are too few"
+        return f"{Verdict.CANNOT_TELL} whether samples are copies: {few}"
+    if not equal:
+        return f"{found['verdict']}: {shares}"
+    equals = f"{equal:,} of {count:,} samples equal{'s' if equal == 1 else ''} a training example"
+    equals += f", as {real:,} of {found['num_held_out']:,} held-out examples do" if real else ""
+    if found["verdict"] == Verdict.NO_SIGN:
+        return f"{Verdict.NO_SIGN} beyond what the data repeat themselves: {equals}; {shares}"
+    if found["near_share"] <= found["expected_share"]:
+        return f"{Verdict.COPIES}: {equals}; the other samples show no sign of it ({shares})"
+    return f"{Verdict.COPIES}: {equals}; {shares}"
 
 
 def memorisation(

@@ -14,6 +14,7 @@ from synthsieve.charts import svg
 from synthsieve.data.dataset import Kind
 from synthsieve.entropy import entropy_of_logits
 from synthsieve.evaluation.figures import write_entropy_figure, write_samples_figure
+from synthsieve.evaluation.memorisation import copies_in_words
 from synthsieve.evaluation.proof import Proof
 from synthsieve.evaluation.temperature import TemperatureRow, temperature_chart
 from synthsieve.experiments.arms import BASELINE, Arm, Cell, Group
@@ -170,11 +171,8 @@ def quality(measured: dict[str, Any]) -> list[str]:
             f"from the real labels alone on {100 * alone['real_accuracy']:.1f} %."
         )
     if measured["memorisation"] is not None:
-        copied = measured["memorisation"]
-        lines.append(
-            f"Copies: {copied['verdict']}; {100 * copied['near_share']:.1f} % are nearer to a training example than "
-            f"the nearest 1 % of held-out ones."
-        )
+        words = copies_in_words(measured["memorisation"])
+        lines.append(f"{words[0].upper()}{words[1:]}.")
     return [*lines, *measured["notes"]]
 
 

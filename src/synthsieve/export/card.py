@@ -15,6 +15,7 @@ from synthsieve.export.formats import Form, Format
 from synthsieve.export.front_matter import front_matter
 from synthsieve.export.hub import card_features, for_hub, size_of, task_of
 from synthsieve.files import write_text
+from synthsieve.printable import visible
 
 ONE = {Form.IMAGES: "image", Form.SOUNDS: "sound", Form.SENTENCES: "sentence", Form.ROWS: "row", Form.ARRAYS: "array"}
 LINKS, MARKS = re.compile(r"[\\*\[\]]"), re.compile(r"[\\|`*\[\]]")
@@ -107,16 +108,21 @@ def _info(folder: Path, pattern: str, described: Described, *, as_index: bool) -
 
 def _plain(text: Any) -> str:
     """A paragraph, or a row of a table, in which nothing is read as HTML, a link, a heading, a list or code."""
-    escaped = LINKS.sub(r"\\\g<0>", html.escape(" ".join(str(text).split()), quote=False))
+    escaped = LINKS.sub(r"\\\g<0>", html.escape(_one_line(text), quote=False))
     found = FIRST.match(escaped)
     return escaped if found is None else f"{found[0][:-1]}&#{ord(found[0][-1])};{escaped[found.end() :]}"
 
 
 def _cell(text: Any) -> str:
     """Text for a cell of a Markdown table, whatever it holds: no link, no code, no other cell."""
-    return MARKS.sub(r"\\\g<0>", html.escape(" ".join(str(text).split()), quote=False))
+    return MARKS.sub(r"\\\g<0>", html.escape(_one_line(text), quote=False))
 
 
 def _code(text: Any) -> str:
     """Text of one line within backticks or a block of code, which it cannot leave."""
-    return " ".join(str(text).split()).replace("`", "'")
+    return _one_line(text).replace("`", "'")
+
+
+def _one_line(text: Any) -> str:
+    """Text on one line, with nothing in it that a terminal would obey."""
+    return visible(" ".join(str(text).split()))

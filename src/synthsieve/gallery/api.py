@@ -11,7 +11,7 @@ from synthsieve.errors import InputError
 from synthsieve.export.formats import Format
 from synthsieve.gallery.arguments import Asked, rows_in, text_in
 from synthsieve.gallery.choice import Chosen, Wish
-from synthsieve.gallery.figures import figures_of, states_of
+from synthsieve.gallery.figures import figures_of, share_kept, states_of
 from synthsieve.gallery.listing import Filter, Order, in_order
 from synthsieve.gallery.looks import SHEET_COLUMNS, Form
 from synthsieve.gallery.room import Room
@@ -41,7 +41,7 @@ def about(room: Room, asked: Asked) -> Answer:
         "highest_entropy": float(max(view.pool.entropy.max(), 1e-9)),
         "trained": {
             "ceiling": trained.entropy_ceiling if np.isfinite(trained.entropy_ceiling) else None,
-            "keep_fraction": view.settings.keep_fraction,
+            "keep_fraction": share_kept(trained),
             "budget": view.settings.coreset_fraction,
             "coreset": view.settings.coreset,
         },
@@ -165,11 +165,15 @@ def undo(room: Room, body: Mapping[str, Any]) -> Answer:
 
 
 def export(room: Room, body: Mapping[str, Any]) -> Answer:
-    """Begin to write the choice of now in the `formats` given."""
+    """Begin to write the choice of now in the `formats` given; see `export_view` for `allow_empty_classes`."""
     given = body.get("formats")
     if not isinstance(given, list) or not given or any(one not in room.formats for one in given):
         raise InputError(f"expected formats among {', '.join(room.formats)}, at least one")
-    return room.export(_wish(Asked(text_in(body, "choice"))), [Format(one) for one in given]).as_dict()
+    allowed = body.get("allow_empty_classes", False)
+    if not isinstance(allowed, bool):
+        raise InputError("expected allow_empty_classes as true or false")
+    wish = _wish(Asked(text_in(body, "choice")))
+    return room.export(wish, [Format(one) for one in given], allow_empty_classes=allowed).as_dict()
 
 
 QUESTIONS: dict[str, Callable[[Room, Asked], Answer]] = {
@@ -195,7 +199,7 @@ CHANGES: dict[str, Callable[[Room, Mapping[str, Any]], Answer]] = {"mark": mark,
 
 
 def _wish(asked: Asked) -> Wish:
-    return Wish(asked.number("ceiling"), asked.number("budget"))
+    return Wish(asked.number("ceiling"), asked.number("keep"), asked.number("budget"))
 
 
 def _chosen(room: Room, asked: Asked) -> Chosen:

@@ -34,13 +34,22 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True)
 class Wish:
-    """What a page asks for: an entropy ceiling in nats, a share of each class; None is what training had."""
+    """What a page asks for; None is what training had.
+
+    Attributes:
+        ceiling: one entropy ceiling for all classes, in nats.
+        keep: instead of it, the share of each class that is kept, by lowest entropy.
+        budget: the share of those kept that is selected, of each class.
+    """
 
     ceiling: float | None = None
+    keep: float | None = None
     budget: float | None = None
 
     def settings(self, view: PoolView) -> AugmentationSettings:
-        return changed_settings(view.settings, entropy_ceiling=self.ceiling, budget=self.budget)
+        return changed_settings(
+            view.settings, entropy_ceiling=self.ceiling, keep_fraction=self.keep, budget=self.budget
+        )
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import numpy as np
 
 from synthsieve.entropy import Reason
 from synthsieve.gallery.choice import Chosen
-from synthsieve.review.fate import purity
+from synthsieve.review.fate import Fate, purity
 from synthsieve.review.pool_view import PoolView
 
 SELECTED = 4  # beside the codes of `Reason`
@@ -47,11 +47,18 @@ def figures_of(view: PoolView, chosen: Chosen) -> dict[str, Any]:
         "purity_kept_per_class": shares(kept),
         "purity_selected_per_class": shares(selected),
         "ceiling": fate.entropy_ceiling if np.isfinite(fate.entropy_ceiling) else None,
+        "keep": share_kept(fate),
         "budget": fate.settings.coreset_fraction,
+        "lost_classes": [view.classes[label] for label in view.lost_classes(fate)],
         "largest_weight": float(fate.weight.max()),
         "gradient_bound": fate.figures.get("gradient_bound"),
         "gradient_error": fate.figures.get("gradient_error"),
     }
+
+
+def share_kept(fate: Fate) -> float | None:
+    """The share of each class that was kept; None where one ceiling, or none, held for all classes."""
+    return fate.settings.keep_fraction if fate.settings.entropy_ceiling is None else None
 
 
 def states_of(chosen: Chosen) -> bytes:

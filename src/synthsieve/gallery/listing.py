@@ -35,6 +35,7 @@ class Verdict(StrEnum):
 class Order(StrEnum):
     """What samples are sorted by."""
 
+    ENTROPY_BY_CLASS = "entropy_by_class"  # within each class, the classes in turn
     ENTROPY = "entropy"
     WEIGHT = "weight"
     RANK = "rank"
@@ -106,6 +107,8 @@ def in_order(rows: np.ndarray, order: Order, view: PoolView, fate: Fate, *, desc
     """`rows` sorted; equal ones stay in the order of the pool, and those without a rank come last either way."""
     if order is Order.ROW:
         return rows[::-1] if descending else rows
+    if order is Order.ENTROPY_BY_CLASS:
+        return _classes_in_turn(in_order(rows, Order.ENTROPY, view, fate, descending=descending), view.pool.y)
     columns = {
         Order.ENTROPY: view.pool.entropy,
         Order.WEIGHT: fate.weight,
@@ -116,3 +119,12 @@ def in_order(rows: np.ndarray, order: Order, view: PoolView, fate: Fate, *, desc
     values = columns[order][rows]
     last = values < 0 if order is Order.RANK else ~np.isfinite(values)
     return rows[np.lexsort((-values if descending else values, last))]
+
+
+def _classes_in_turn(rows: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """The first of each class, then the second of each, and so on; each class keeps its order."""
+    by_class = np.argsort(y[rows], kind="stable")
+    counts = np.bincount(y[rows])
+    turn = np.empty(len(rows), dtype=np.int64)
+    turn[by_class] = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return rows[np.lexsort((y[rows], turn))]

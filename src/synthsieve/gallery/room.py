@@ -73,12 +73,20 @@ class Room:
             self._change(rows, bad=not bad)
             return len(rows)
 
-    def export(self, wish: Wish, formats: Sequence[Format]) -> Told:
+    def export(self, wish: Wish, formats: Sequence[Format], *, allow_empty_classes: bool = False) -> Told:
         """Write the choice of now into a new folder of OUT, in the background."""
 
         def write(to: Path, progress: Exports) -> None:
             view, fate = self.choices.true_one(wish, "export")
-            export_view(view, fate, to=to, formats=formats, table=self._table, progress=progress)
+            export_view(
+                view,
+                fate,
+                to=to,
+                formats=formats,
+                table=self._table,
+                allow_empty_classes=allow_empty_classes,
+                progress=progress,
+            )
 
         return self.exports.begin(write)
 

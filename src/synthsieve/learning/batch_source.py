@@ -33,6 +33,7 @@ class BatchSource:
         self.share, self.device = share or Share(), device
         self.added: dict[str, _Column] = {}
         self.rows = {"labeled": split.labeled}
+        self.class_shares = _class_shares(self.y[split.labeled], len(split.classes))
         if len(split.unlabeled) and self.settings.learning.objective is Objective.JOINT:
             self.rows["unlabeled"] = split.unlabeled
         sizes = {"labeled": self.settings.learning.batch_labeled, "unlabeled": self.settings.learning.batch_unlabeled}
@@ -59,6 +60,7 @@ class BatchSource:
             labeled_x=encoded(self.encoding, self.x[rows["labeled"]]),
             labeled_y=torch.from_numpy(self.y[rows["labeled"]]),
             labeled_weights=None if self.weights is None else torch.from_numpy(self.weights[rows["labeled"]]).float(),
+            class_shares=self.class_shares,
             unlabeled_x=encoded(self.encoding, self.x[rows.get("unlabeled", np.empty(0, dtype=np.int64))]),
             synthetic=self._take("synthetic", picks),
             pseudo=self._take("pseudo", picks),
@@ -94,6 +96,15 @@ class _Column:
             y=torch.from_numpy(self.y[picks]),
             weights=torch.from_numpy(self.weights[picks]).float(),
         )
+
+
+def _class_shares(y: np.ndarray, num_classes: int) -> torch.Tensor | None:
+    """The share of each class among the labels, (labels of it + 1) / (labels + num_classes); None where all have as
+    many, to within one."""
+    counts = np.bincount(y, minlength=num_classes)
+    if counts.max() - counts.min() <= 1:
+        return None
+    return torch.from_numpy((counts + 1) / (len(y) + num_classes)).float()
 
 
 def encoded(encoding: Encoding, x: np.ndarray) -> torch.Tensor:

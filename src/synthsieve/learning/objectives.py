@@ -59,9 +59,14 @@ def cross_entropy(logits: Tensor, y: Tensor, weights: Tensor | None = None) -> T
     return each.mean() if weights is None else (weights * each).mean()
 
 
-def mutual_information(logits: Tensor, over_all: Callable[[Tensor], Tensor] | None = None) -> Tensor:
+def mutual_information(
+    logits: Tensor, over_all: Callable[[Tensor], Tensor] | None = None, *, class_shares: Tensor | None = None
+) -> Tensor:
     """How much predictions say about examples: H(mean p) - mean H(p), in nats, at most log num_classes.
 
+    H(mean p) is largest where all classes are predicted equally often. With `class_shares` (num_classes,) the first
+    term is -KL(mean p || class_shares) instead, which is largest where classes are predicted in these proportions; for
+    equal shares the two differ by the constant log num_classes.
     `over_all` gives the mean of a tensor over all processes, where each sees a part of the batch: mean p is then that
     of the whole batch, and its gradient this process's part of the whole one.
     """
@@ -69,7 +74,10 @@ def mutual_information(logits: Tensor, over_all: Callable[[Tensor], Tensor] | No
     mean_p = log_p.exp().mean(dim=0)
     if over_all is not None:
         mean_p = mean_p + (over_all(mean_p) - mean_p).detach()
-    marginal = -(mean_p * mean_p.clamp_min(1e-12).log()).sum()
+    log_mean = mean_p.clamp_min(1e-12).log()
+    if class_shares is not None:
+        log_mean = log_mean - class_shares.log()
+    marginal = -(mean_p * log_mean).sum()
     conditional = -(log_p.exp() * log_p).sum(dim=1).mean()
     return marginal - conditional
 

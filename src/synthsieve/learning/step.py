@@ -39,6 +39,7 @@ class Batch:
         labeled_y: int64 (n,).
         labeled_weights: (n,), of mean about 1; None where all count alike.
         unlabeled_x: (m, *shape); empty where there is no unlabelled data, or where only labels are learned.
+        class_shares: (num_classes,), how often each class is expected among unlabelled x; None: all equally often.
         synthetic: of the coreset that step 7 chose; None before it.
         pseudo: unlabelled x with the label predicted; None without them.
     """
@@ -47,6 +48,7 @@ class Batch:
     labeled_y: Tensor
     unlabeled_x: Tensor
     labeled_weights: Tensor | None = None
+    class_shares: Tensor | None = None
     synthetic: Weighted | None = None
     pseudo: Weighted | None = None
 
@@ -126,7 +128,7 @@ def learn_labels(learner: Learner, batch: Batch) -> None:
     if settings.logit_penalty:
         loss = loss + settings.logit_penalty * objectives.logit_size(logits[:labeled])
     if settings.objective is Objective.JOINT and len(batch.unlabeled_x):
-        loss = loss + _unlabeled_terms(learner, batch.unlabeled_x, terms)
+        loss = loss + _unlabeled_terms(learner, batch, terms)
     loss = loss + _added_terms(learner, batch, logits[labeled:], terms)
     implicit = learner.settings.implicit
     if implicit.enabled and learner.step >= learner.settings.augment_from_step:
@@ -171,9 +173,9 @@ def _added_terms(learner: Learner, batch: Batch, logits: Tensor, terms: dict[str
     return loss
 
 
-def _unlabeled_terms(learner: Learner, x: Tensor, terms: dict[str, Tensor]) -> Tensor:
+def _unlabeled_terms(learner: Learner, batch: Batch, terms: dict[str, Tensor]) -> Tensor:
     """Predictions on unlabelled x that differ between examples, are sure of each, and do not turn close by."""
-    settings = learner.settings.learning
+    settings, x = learner.settings.learning, batch.unlabeled_x
     loss = torch.zeros(())
     if not settings.mutual_information_weight and not settings.smoothness_weight:
         return loss
@@ -188,7 +190,7 @@ def _unlabeled_terms(learner: Learner, x: Tensor, terms: dict[str, Tensor]) -> T
         logits = classify(x)
     if settings.mutual_information_weight:
         terms["mutual_information"] = objectives.mutual_information(
-            logits, None if learner.together.alone else learner.together.mean
+            logits, None if learner.together.alone else learner.together.mean, class_shares=batch.class_shares
         )
         weight = settings.mutual_information_weight * ramp_at(learner.step, settings.mutual_information_ramp)
         loss = loss - weight * terms["mutual_information"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from synthsieve.evaluation import memorisation
 from synthsieve.evaluation.memorisation import Verdict
 from synthsieve.report.wording import figure, percent
 
@@ -53,14 +54,11 @@ def in_one_line(quality: dict[str, Any]) -> str:
 
 
 def copies_in_words(quality: dict[str, Any]) -> str:
-    """For the summary: the verdict and the share it rests on."""
+    """For the summary: the verdict and what it rests on, in the words of the export's card."""
     copied = quality["memorisation"]
     if copied is None:
         return "not measured: too few rows"
-    near, expected = percent(copied["near_share"]), percent(copied["expected_share"])
-    words = f"{copied['verdict']}: {near} lie unusually near a training example, {expected} would by chance"
-    equal = copied["duplicates"]
-    return f"{words}; {equal:,} equal one" if equal else words
+    return memorisation.copies_in_words(copied)
 
 
 def _of_the_manifold(pool: dict[str, Any] | None, real: dict[str, Any] | None) -> list[Measure]:

@@ -24,6 +24,7 @@ from synthsieve.data.dataset import Dataset
 from synthsieve.errors import CheckpointError, ConfigError, DataError
 from synthsieve.evaluation.accuracy import score_part
 from synthsieve.files import write_text
+from synthsieve.printable import without_control
 from synthsieve.progress import Progress
 from synthsieve.report import faithful, sieved, verdict, wording
 from synthsieve.report.compared import arm_rows, measured
@@ -160,6 +161,13 @@ def _figures(
     return drawn, notes
 
 
+def _without_control(value: Any) -> Any:
+    """Labels and columns come from anybody: a terminal that shows the page's source must find nothing to obey."""
+    if isinstance(value, Markup):
+        return Markup(without_control(value))
+    return without_control(value) if isinstance(value, str) else value
+
+
 def _environment() -> Environment:
     pages = Environment(
         loader=FileSystemLoader(HERE),
@@ -168,6 +176,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
+        finalize=_without_control,
     )
     for name in ("points", "span", "percent", "count", "counted", "figure", "listed", "cut"):
         pages.filters[name] = getattr(wording, name)

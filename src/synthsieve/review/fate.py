@@ -161,6 +161,13 @@ def judged_again(
     return Judged(pool.y, pool.chain_seed, pool.z, scores.logits_z, scores.logits_x, features)
 
 
+def empty_classes(pool: SyntheticPool, fate: Fate, num_classes: int) -> np.ndarray:
+    """Classes that samples were drawn of and none is selected of: int64, ascending."""
+    drawn = np.bincount(pool.y, minlength=num_classes)
+    selected = np.bincount(pool.y[fate.selected], minlength=num_classes)
+    return np.flatnonzero((drawn > 0) & (selected == 0))
+
+
 def purity(pool: SyntheticPool, scores: Scores, rows: np.ndarray) -> float | None:
     """The share of `rows` that an independent judge gives the class asked for; None without a judge or rows."""
     if not len(rows) or scores.judged[rows[0]] == NOBODY:

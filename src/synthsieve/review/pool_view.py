@@ -13,6 +13,7 @@ import numpy as np
 from synthsieve import drawing
 from synthsieve.config import AugmentationSettings
 from synthsieve.data.dataset import Dataset
+from synthsieve.entropy import Reason
 from synthsieve.errors import ConfigError
 from synthsieve.evaluation.figures import spaced_ranks
 from synthsieve.evaluation.memorisation import Frame, k_nearest
@@ -23,7 +24,7 @@ from synthsieve.model.classifier import GenerativeClassifier
 from synthsieve.pool import SyntheticPool
 from synthsieve.progress import Progress
 from synthsieve.randomness import derive_seed
-from synthsieve.review.fate import Fate, as_trained, sieve_again
+from synthsieve.review.fate import Fate, as_trained, empty_classes, sieve_again
 from synthsieve.review.marks import Marks
 from synthsieve.review.scores import Judge, Scores, score
 from synthsieve.sampling.langevin import LangevinSettings
@@ -146,6 +147,17 @@ class PoolView:
             method=method,
             progress=progress,
         )
+
+    def lost_classes(self, fate: Fate) -> np.ndarray:
+        """Classes that a choice leaves without a sample though it need not: int64, ascending.
+
+        They are those that training's own choice has, and those that a ceiling other than training's shuts out.
+        """
+        empty = empty_classes(self.pool, fate, len(self.classes))
+        never = empty_classes(self.pool, self.as_trained(), len(self.classes))
+        if fate.settings.entropy_ceiling != self.settings.entropy_ceiling:
+            never = np.setdiff1d(never, self.pool.y[fate.reason == Reason.HIGH_ENTROPY])
+        return np.setdiff1d(empty, never)
 
     def decode(self, rows: np.ndarray) -> np.ndarray:
         """x of those samples, as the source stores examples: the same bytes as the pool's own."""

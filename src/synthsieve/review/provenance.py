@@ -106,7 +106,9 @@ def counts(view: PoolView, fate: Fate) -> dict[str, Any]:
         for number, label in enumerate(view.classes)
     }
     whole = {"drawn": len(view), "kept": int(fate.kept.sum()), "selected": int(selected.sum())}
-    return {**whole, "reasons": fate.counts(), "classes": per_class}
+    missing = [label for label, number in per_class.items() if not number["selected"]]
+    there = {"num_classes": len(per_class) - len(missing), "empty_classes": missing}
+    return {**whole, **there, "reasons": fate.counts(), "classes": per_class}
 
 
 def proved(view: PoolView, fate: Fate, table: dict[str, Any] | None) -> dict[str, Any]:
@@ -166,6 +168,8 @@ def command(view: PoolView, fate: Fate, *, formats: Sequence[Format] | None, whi
         words.append("--asked-class" if settings.require_asked_class else "--any-class")
     if changed.keys() & {"coreset", "coreset_fraction"}:
         words += ["--budget", str(settings.coreset_fraction)]
+    if len(view.lost_classes(fate)):
+        words.append("--allow-empty-classes")
     words += [word for one in formats or () for word in ("--format", str(one))]
     words += {Which.USUAL: [], Which.ALL: ["--all"], Which.SELECTED: ["--only-selected"]}[which]
     return shlex.join(words)

@@ -27,6 +27,7 @@ from synthsieve.review.fate import NOT_CHOSEN, Fate
 from synthsieve.review.pool_view import PoolView
 from synthsieve.review.provenance import MEANINGS, provenance, words_for_card
 
+MOST_NAMED = 20  # classes in one sentence
 REASONS = ("selected", NOT_CHOSEN, *(reason.in_words() for reason in list(Reason)[1:]))
 
 
@@ -64,6 +65,7 @@ def export_view(
     formats: Sequence[Format] | None = None,
     which: Which = Which.USUAL,
     table: dict[str, Any] | None = None,
+    allow_empty_classes: bool = False,
     progress: Progress | None = None,
 ) -> Exported:
     """Write the samples of a pool, with that fate, to the folder `to`: whole, or not at all.
@@ -75,12 +77,16 @@ def export_view(
         formats: how they are written; those usual for the kind of data if not given.
         which: which of them; see `Which`.
         table: what the run's table.json says, `Run.table`: the proof that the card tells of.
+        allow_empty_classes: write it even where another filter leaves no sample of a class; else that is refused.
         progress: told how many samples are written.
     """
     to = Path(to)
     check_place(to)
     if not len(fate.selected):
         raise SelectionError("no sample is selected, so that there is none to export: raise the ceiling or the budget")
+    lost = view.lost_classes(fate)
+    if len(lost) and not allow_empty_classes:
+        raise SelectionError(_lost_in_words(view, fate, lost))
     first = items_of(view, fate.selected[:1], view.decode(fate.selected[:1]))
     about = About(
         form_of(first), view.classes, view.run.origin.label or "label", total=len(view), selected=len(fate.selected)
@@ -93,6 +99,30 @@ def export_view(
     with closing(progress):
         manifest = write_export(to, blocks(view, fate, rows), plan, facts, words, progress)
     return Exported(to, manifest)
+
+
+def _lost_in_words(view: PoolView, fate: Fate, lost: np.ndarray) -> str:
+    """Which classes would be missing, why, and what to try."""
+    told, by_entropy = [], False
+    for label in lost:
+        mine = view.pool.y == label
+        above = mine & (fate.reason == Reason.HIGH_ENTROPY)
+        if above.any():
+            by_entropy, why = True, f"lowest entropy {view.pool.entropy[above].min():.3g}"
+        elif (fate.reason[mine] == Reason.BY_HAND).any():
+            why = "marked as bad"
+        else:
+            why = "the classifier gives another class"
+        told.append(f"{view.classes[label]!r} ({why})")
+    more = f" and {len(lost) - MOST_NAMED} more" if len(lost) > MOST_NAMED else ""
+    ceiling = fate.settings.entropy_ceiling
+    under = f" under an entropy ceiling of {ceiling:g}" if by_entropy and isinstance(ceiling, float) else ""
+    hint = "keep a share of each class instead (--keep-fraction 0.3), raise the ceiling," if by_entropy else ""
+    return (
+        f"no sample would be left of {len(lost)} of {len(view.classes)} classes{under}: "
+        f"{', '.join(told[:MOST_NAMED])}{more}; {hint or 'take marks back in the gallery,'} or allow it with "
+        "--allow-empty-classes"
+    )
 
 
 def possible_formats(view: PoolView) -> tuple[Format, ...]:

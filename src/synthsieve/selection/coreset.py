@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from threading import Lock
 from typing import Any
@@ -17,20 +17,44 @@ import numpy as np
 
 from synthsieve.errors import SelectionError
 from synthsieve.progress import Progress, Silent
+from synthsieve.selection.blocks import row_blocks, rows_by_class
 from synthsieve.selection.budget import Budget
 from synthsieve.selection.duplicates import Distinct, distinct_rows
 from synthsieve.selection.facility_location import FacilityLocation
 from synthsieve.selection.greedy import Target
-from synthsieve.selection.memory import estimate_memory, in_megabytes
+from synthsieve.selection.memory import make_plan
 from synthsieve.selection.methods import Method, choose
 from synthsieve.selection.refinement import refine as exchange
 from synthsieve.selection.targets import targets_of
 from synthsieve.selection.tiles import Tiles, lay_out
 from synthsieve.selection.workers import Workers, available_cores
 
-_ROWS_AT_A_TIME = 65_536
 # A pick that stands for more than this share of its class is worth a word.
 _HEAVY = 0.1
+# So many classes with such picks get a sentence each, more of them one for all.
+_MOST_HEAVY_NOTES = 8
+# Distances measured in each class to see what random picks would give, about, and rows they are measured from.
+_CONTROL_NUMBERS = 1_000_000
+_CONTROL_ROWS = 16, 256
+
+
+@dataclass(frozen=True)
+class PointSource:
+    """Points that are made for one class at a time, so that those of all classes are never held together.
+
+    Attributes:
+        num_dims: how many numbers a point has.
+        make: rows int32 (m,) -> their points, (m, num_dims), rows in one piece.
+        dtype: of the points.
+    """
+
+    num_dims: int
+    make: Callable[[np.ndarray], np.ndarray]
+    dtype: str = "float64"
+
+    @property
+    def bytes_a_row(self) -> int:
+        return self.num_dims * np.dtype(self.dtype).itemsize
 
 
 @dataclass(frozen=True)
@@ -46,6 +70,7 @@ class ClassFigures:
         method: how the picks were chosen.
         exchanges: how many picks the refinement exchanged.
         seconds: the wall time of this class's work.
+        random_bound: about what L would be with as many random picks, from a sample of distances; None if not asked.
     """
 
     label: int
@@ -59,6 +84,7 @@ class ClassFigures:
     method: Method
     exchanges: int
     seconds: float
+    random_bound: float | None = None
 
 
 @dataclass(frozen=True)
@@ -93,9 +119,8 @@ class Coreset:
 
 @dataclass(frozen=True)
 class _Chosen:
-    """One class's picks: rows, weights, gains, who stands for whom, and the summed gradient difference."""
+    """One class's picks: their rows, weights and gains, who stands for whom, and the summed gradient difference."""
 
-    rows: np.ndarray
     picks: np.ndarray
     weights: np.ndarray
     gains: np.ndarray
@@ -105,7 +130,7 @@ class _Chosen:
 
 
 def coreset(
-    points: np.ndarray,
+    points: np.ndarray | PointSource,
     labels: np.ndarray,
     budget: Budget,
     *,
@@ -115,50 +140,77 @@ def coreset(
     refine: bool = False,
     sample_weight: np.ndarray | None = None,
     memory_limit: int | None = None,
+    reserved_bytes: int = 0,
     n_jobs: int | None = None,
     progress: Progress | None = None,
     names: Sequence[Any] | None = None,
+    control: bool = False,
 ) -> Coreset:
     """Select a weighted coreset in every class.
 
     Args:
-        points: float (n, d), gradients; from column `split` on, features of an outer product.
+        points: float (n, d), gradients; from column `split` on, features of an outer product. A `PointSource` makes
+            them class by class.
         labels: integers (n,), the class of each row.
         budget: how many points to keep.
         generator: what `stochastic` and `random` draw from; classes get streams of their own.
         sample_weight: float (n,), what each row counts; one if None.
-        memory_limit: bytes this may use beyond the points; over it a leaner way is taken and noted.
+        memory_limit: bytes this may use beyond points given as an array; over it a leaner way is taken and noted.
+        reserved_bytes: what the caller holds already and counts within the limit.
         n_jobs: threads; all cores if None. Classes are shared out first, then blocks of points.
         names: what to call each class in notes; its number if None.
+        control: also estimate what as many random picks would give.
     """
     progress = progress or Silent()
     progress.update(0, 1, "compiling the kernels or loading them from disk")
-    compile_seconds = compile_kernels(points.dtype.name, refine, *_memory_order(points))
+    layout = ("C", True) if isinstance(points, PointSource) else _memory_order(points)
+    compile_seconds = compile_kernels(str(points.dtype), refine, *layout)
     started = time.perf_counter()
-    present = np.unique(labels)
+    present, rows_of = rows_by_class(labels)
     called = [str(label if names is None else names[label]) for label in present]
-    rows_of = [np.flatnonzero(labels == label).astype(np.int32) for label in present]
     weight = np.broadcast_to(1.0, len(labels)) if sample_weight is None else np.asarray(sample_weight, np.float64)
     sizes = np.array([len(rows) for rows in rows_of])
     targets = targets_of(budget, sizes, np.array([weight[rows].sum() for rows in rows_of]))
-    plan = _plan(points.shape[1], rows_of, called, targets, method, refine, memory_limit, n_jobs or available_cores())
+    plan = make_plan(
+        sizes.tolist(),
+        [target.count for target in targets],
+        points.num_dims if isinstance(points, PointSource) else points.shape[1],
+        method=method,
+        refine=refine,
+        memory_limit=memory_limit,
+        threads=n_jobs or available_cores(),
+        reserved_bytes=reserved_bytes,
+        bytes_a_row=points.bytes_a_row if isinstance(points, PointSource) else 0,
+        called=called,
+    )
     meter = _Meter(progress, sum(target.count for target in targets))
 
     def work(place: int, threads: int) -> _Chosen:
-        return _choose_in_class(
-            points, rows_of[place], weight[rows_of[place]], int(present[place]), targets[place], plan.methods[place],
-            meter, split=split, refine=refine, threads=threads, generator=streams[place],
+        rows = rows_of[place]
+        if isinstance(points, PointSource):
+            own, at = points.make(rows), np.arange(len(rows), dtype=np.int32)
+        else:
+            own, at = points, rows
+        chosen = _choose_in_class(
+            own, at, weight[rows], int(present[place]), targets[place], plan.methods[place],
+            meter, split=split, refine=refine, threads=threads, generator=streams[place], control=control,
         )  # fmt: skip
+        if at is rows:
+            return chosen
+        return replace(chosen, picks=rows[chosen.picks], assignment=rows[chosen.assignment])
 
     streams = generator.spawn(len(present))
+    joined = _Joined(len(labels))
     if plan.classes_at_once > 1:
         with ThreadPoolExecutor(plan.classes_at_once) as pool:
-            chosen = list(pool.map(partial(work, threads=1), range(len(present))))
+            for rows, chosen in zip(rows_of, pool.map(partial(work, threads=1), range(len(present))), strict=True):
+                joined.add(rows, chosen)
     else:
-        chosen = [work(place, plan.threads) for place in range(len(present))]
+        for place, rows in enumerate(rows_of):
+            joined.add(rows, work(place, plan.threads))
     meter.close()
-    notes = plan.notes + heavy_notes([part.figures for part in chosen], called)
-    return _joined(chosen, len(labels), notes, time.perf_counter() - started, compile_seconds)
+    notes = plan.notes + heavy_notes(joined.figures, called)
+    return joined.coreset(notes, time.perf_counter() - started, compile_seconds)
 
 
 def compile_kernels(dtype: str, refine: bool = False, order: str = "C", writable: bool = True) -> float:
@@ -196,55 +248,6 @@ def _compile(dtype: str, refine: bool, order: str, writable: bool) -> float:
 
 def _ignore(message: str) -> None:
     pass
-
-
-@dataclass(frozen=True)
-class _Plan:
-    methods: tuple[Method, ...]
-    classes_at_once: int
-    threads: int
-    notes: tuple[str, ...]
-
-
-def _plan(
-    dims: int,
-    rows_of: list[np.ndarray],
-    called: list[str],
-    targets: list[Target],
-    method: Method,
-    refine: bool,
-    memory_limit: int | None,
-    threads: int,
-) -> _Plan:
-    """Methods and threads that stay within the memory limit, and a note for every concession."""
-    methods = [method.for_size(len(rows)) for rows in rows_of]
-    sizes = [(len(rows), dims, min(target.count, len(rows))) for rows, target in zip(rows_of, targets, strict=True)]
-
-    def need(place: int) -> int:
-        return estimate_memory(*sizes[place], method=methods[place], refine=refine)
-
-    at_once = min(threads, len(rows_of))
-    notes = []
-    if memory_limit is not None:
-        largest = sorted((need(place) for place in range(len(sizes))), reverse=True)
-        if at_once > 1 and sum(largest[:at_once]) > memory_limit:
-            at_once = 1
-            notes.append(f"one class at a time, to stay within memory_limit={in_megabytes(memory_limit)}")
-        for place, chosen in enumerate(methods):
-            if need(place) > memory_limit and chosen in (Method.EXACT, Method.FAST):
-                before, methods[place] = need(place), Method.STOCHASTIC
-                notes.append(
-                    f"class {called[place]}: {chosen} needs {in_megabytes(before)}, "
-                    f"over memory_limit={in_megabytes(memory_limit)}: took stochastic"
-                )
-            if need(place) > memory_limit:
-                raise SelectionError(
-                    f"expected each class to fit into memory_limit={in_megabytes(memory_limit)}, but "
-                    f"{sizes[place][0]} points of {dims} numbers need {in_megabytes(need(place))} even with "
-                    f"{methods[place]}: "
-                    "raise the limit or select in parts"
-                )
-    return _Plan(tuple(methods), at_once, threads if at_once == 1 else 1, tuple(notes))
 
 
 class _Meter:
@@ -297,6 +300,7 @@ def _choose_in_class(
     refine: bool,
     threads: int,
     generator: np.random.Generator,
+    control: bool,
 ) -> _Chosen:
     started = time.perf_counter()
     distinct = distinct_rows(points, rows)
@@ -311,7 +315,14 @@ def _choose_in_class(
         choose(method, location, target, workers, progress, report, generator=generator)
         exchanges = exchange(location, progress) if refine else 0
         del counted
-        return _certified(points, rows, weight, distinct, location, split, label, method, exchanges, started, near_one)
+        chosen = _certified(
+            points, rows, weight, distinct, location, split, label, method, exchanges, started, near_one
+        )
+        if not control or method is Method.RANDOM:
+            return chosen
+        stream, tiles = generator.spawn(1)[0], location.tiles
+        about = _random_bound(points, rows, weight, distinct, len(chosen.picks), split, tiles, generator=stream)
+        return replace(chosen, figures=replace(chosen.figures, random_bound=about))
 
 
 def _near_one(weight: np.ndarray) -> float:
@@ -361,7 +372,7 @@ def _certified(
         exchanges=exchanges,
         seconds=time.perf_counter() - started,
     )
-    return _Chosen(rows, picks, weights, gains, assignment, difference, figures)
+    return _Chosen(picks, weights, gains, assignment, difference, figures)
 
 
 def _certificate(
@@ -369,8 +380,7 @@ def _certificate(
 ) -> tuple[float, np.ndarray]:
     """L and the summed difference of gradients, from the points themselves in float64, at the tiles' magnitude."""
     bound, difference = 0.0, np.zeros(1)
-    for start in range(0, len(rows), _ROWS_AT_A_TIME):
-        part = slice(start, start + _ROWS_AT_A_TIME)
+    for part in row_blocks(len(rows), points.shape[1]):
         own, pick = (points[which[part]].astype(np.float64) * tiles.shrink for which in (rows, assignment))
         count = weight[part]
         if split is None or split == points.shape[1]:
@@ -386,6 +396,44 @@ def _certificate(
     if not (np.isfinite(bound) and np.isfinite(difference).all()):
         raise SelectionError("expected distances that float64 can hold, got larger ones: divide what you gave by 1e100")
     return bound, difference
+
+
+def _random_bound(
+    points: np.ndarray,
+    rows: np.ndarray,
+    weight: np.ndarray,
+    distinct: Distinct,
+    count: int,
+    split: int | None,
+    tiles: Tiles,
+    *,
+    generator: np.random.Generator,
+) -> float:
+    """About L of `count` random distinct points: the mean distance of a sample of rows to them, times the weight."""
+    if count >= len(distinct.rows):
+        return 0.0
+    picks = generator.permutation(distinct.rows)[:count]
+    most = min(max(_CONTROL_NUMBERS // (count * points.shape[1]), _CONTROL_ROWS[0]), _CONTROL_ROWS[1])
+    sample = generator.permutation(len(rows))[:most]
+    own, counts = points[rows[sample]].astype(np.float64) * tiles.shrink, weight[sample]
+    nearest = np.full(len(sample), np.inf)
+    for part in row_blocks(count, len(sample) * points.shape[1]):
+        pick = points[picks[part]].astype(np.float64) * tiles.shrink
+        np.minimum(nearest, _squared_distances(own, pick, split).min(axis=1), out=nearest)
+    with np.errstate(over="ignore"):
+        total = float(counts.sum())
+        mean = float(counts @ np.sqrt(nearest)) / total if total > 0 else 0.0
+        return mean * float(weight.sum()) * tiles.magnitude
+
+
+def _squared_distances(own: np.ndarray, pick: np.ndarray, split: int | None) -> np.ndarray:
+    """Between every row of one and every row of the other; of outer products, from their factors."""
+    if split is None or split == own.shape[1]:
+        squared: np.ndarray = ((own[:, None] - pick) ** 2).sum(axis=2)
+        return squared
+    g, h, g_pick, h_pick = own[:, :split], own[:, split:], pick[:, :split], pick[:, split:]
+    norms = (g**2).sum(axis=1) * (h**2).sum(axis=1), (g_pick**2).sum(axis=1) * (h_pick**2).sum(axis=1)
+    return np.maximum(norms[0][:, None] + norms[1] - 2.0 * (g @ g_pick.T) * (h @ h_pick.T), 0.0)
 
 
 def length(vector: np.ndarray) -> float:
@@ -404,33 +452,50 @@ def _outer_product_distance(own: np.ndarray, pick: np.ndarray, split: int) -> np
     return np.sqrt(np.maximum(squared, 0.0))
 
 
-def _joined(
-    chosen: list[_Chosen], num_rows: int, notes: tuple[str, ...], seconds: float, compile_seconds: float
-) -> Coreset:
-    assignment = np.full(num_rows, -1, dtype=np.int64)
-    difference = np.sum([part.difference for part in chosen], axis=0)
-    for part in chosen:
-        assignment[part.rows] = part.assignment
-    return Coreset(
-        indices=np.concatenate([part.picks for part in chosen]),
-        weights=np.concatenate([part.weights for part in chosen]),
-        gains=np.concatenate([part.gains for part in chosen]),
-        assignment=assignment,
-        gradient_bound=float(sum(part.figures.gradient_bound for part in chosen)),
-        gradient_error=length(difference),
-        difference=difference,
-        classes=tuple(part.figures for part in chosen),
-        notes=notes,
-        seconds=seconds,
-        compile_seconds=compile_seconds,
-    )
+class _Joined:
+    """Gathers the classes as they are done, keeping of each no more than the result needs."""
+
+    def __init__(self, num_rows: int) -> None:
+        self.assignment = np.full(num_rows, -1, dtype=np.int64)
+        self.difference: np.ndarray | None = None
+        self.figures: list[ClassFigures] = []
+        self._picks: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+
+    def add(self, rows: np.ndarray, chosen: _Chosen) -> None:
+        self.assignment[rows] = chosen.assignment
+        self.difference = chosen.difference if self.difference is None else self.difference + chosen.difference
+        self.figures.append(chosen.figures)
+        self._picks.append((chosen.picks, chosen.weights, chosen.gains))
+
+    def coreset(self, notes: tuple[str, ...], seconds: float, compile_seconds: float) -> Coreset:
+        assert self.difference is not None
+        picks, weights, gains = (np.concatenate(column) for column in zip(*self._picks, strict=True))
+        return Coreset(
+            indices=picks.astype(np.int64, copy=False),
+            weights=weights,
+            gains=gains,
+            assignment=self.assignment,
+            gradient_bound=float(sum(figures.gradient_bound for figures in self.figures)),
+            gradient_error=length(self.difference),
+            difference=self.difference,
+            classes=tuple(self.figures),
+            notes=notes,
+            seconds=seconds,
+            compile_seconds=compile_seconds,
+        )
 
 
 def heavy_notes(classes: Sequence[ClassFigures], called: Sequence[str]) -> tuple[str, ...]:
-    """A sentence for each class of which one pick stands for much."""
+    """A sentence for each class of which one pick stands for much; where they are many, one for all of them."""
+    heavy = [(figures, name) for figures, name in zip(classes, called, strict=True) if figures.heaviest > _HEAVY]
+    if len(heavy) > _MOST_HEAVY_NOTES:
+        figures, name = max(heavy, key=lambda pair: pair[0].heaviest)
+        return (
+            f"in {len(heavy)} of {len(classes)} classes one pick stands for more than {_HEAVY:.0%} of the class, at "
+            f"most for {figures.heaviest:.0%} (class {name}: {figures.size} rows, {figures.selected} picks)",
+        )
     return tuple(
         f"class {name}: one pick stands for {figures.heaviest:.0%} of the class ({figures.size} rows, "
         f"{figures.distinct} distinct, {figures.selected} picks)"
-        for figures, name in zip(classes, called, strict=True)
-        if figures.heaviest > _HEAVY
+        for figures, name in heavy
     )

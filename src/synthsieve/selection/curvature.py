@@ -14,6 +14,8 @@ from enum import StrEnum
 
 import numpy as np
 
+from synthsieve.selection.blocks import rows_by_class
+
 
 class Curvature(StrEnum):
     """Which diagonal preconditions the gradients."""
@@ -57,10 +59,9 @@ def softmax_diagonal(residuals: np.ndarray, labels: np.ndarray) -> np.ndarray:
     """Mean over each label's rows of diag(p) - p p' on its diagonal: p_k (1 - p_k), (num_classes, num_classes)."""
     num_classes = residuals.shape[1]
     diagonal = np.zeros((num_classes, num_classes))
-    for label in range(num_classes):
-        p, rest = _probabilities(residuals[labels == label], label)
-        if len(p):
-            diagonal[label] = (p * rest).mean(axis=0)
+    for label, rows in zip(*rows_by_class(labels), strict=True):
+        p, rest = _probabilities(residuals[rows], int(label))
+        diagonal[label] = (p * rest).mean(axis=0)
     return diagonal
 
 
@@ -99,8 +100,8 @@ def class_diagonal(
         return softmax_diagonal(residuals, labels)
     if curvature is Curvature.HUTCHINSON:
         diagonal = np.zeros((num_classes, num_classes))
-        for label in np.unique(labels):
-            product = softmax_hessian_product(residuals[labels == label], int(label))
+        for label, rows in zip(*rows_by_class(labels), strict=True):
+            product = softmax_hessian_product(residuals[rows], int(label))
             diagonal[label] = hutchinson_diagonal(product, num_classes, num_probes, generator=generator)
         return diagonal
     return np.ones((num_classes, num_classes))

@@ -1,7 +1,9 @@
-"""What comes in at the door: numpy, torch or Arrow, any labels; checked once, in one place, and trusted inside."""
+"""What comes in: numpy, torch, data frames or Arrow, any labels; checked once, in one place, and trusted inside."""
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -10,23 +12,36 @@ from typing import Any, TypeVar
 import numpy as np
 
 from synthsieve.errors import SelectionError
+from synthsieve.natural_order import sort_naturally
+from synthsieve.selection.blocks import row_blocks
 from synthsieve.selection.budget import Budget
 
 Choice = TypeVar("Choice", bound=StrEnum)
 # Rows of float32 probabilities may miss 1 by this much.
 _SUM_TOLERANCE = 1e-3
-_ROWS_AT_A_TIME = 65_536
 _MOST_LABEL = 2**63
+_LARGEST_DENSE = 4_000_000_000  # bytes
+_WHOLE = re.compile(r"-?[0-9]{1,18}")
+_PREFIXED = re.compile(r"([A-Za-z]+[_.: -])(.+)|([A-Za-z]+)([0-9]+)")
 _LONGEST_LABEL = 200  # characters: an array of text takes as much for each row as for the longest
 _LARGEST = float(np.finfo(np.float64).max)
 
 
 @dataclass(frozen=True)
 class Labels:
-    """Class indices int32 (n,), and the label each index stands for."""
+    """Class indices int32 (n,), the label each index stands for, and notes on how they were told."""
 
     indices: np.ndarray
     names: tuple[Any, ...]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class NamedMatrix:
+    """A matrix whose columns have names."""
+
+    values: Any
+    columns: tuple[Any, ...]
 
 
 def one_of(kind: type[Choice], value: str, name: str) -> Choice:
@@ -49,6 +64,14 @@ def as_array(value: Any) -> np.ndarray:
     if hasattr(value, "detach"):  # torch, without importing it
         value = value.detach().cpu()
         return (value.float() if str(value.dtype) == "torch.bfloat16" else value).numpy()
+    if isinstance(value, NamedMatrix):
+        return as_array(value.values)
+    if hasattr(value, "toarray"):
+        return _from_sparse(value)
+    if hasattr(value, "column_names") and hasattr(value, "schema"):  # an Arrow table
+        return _from_table(value)
+    if hasattr(value, "columns") and hasattr(value, "to_numpy"):  # a data frame
+        return _from_frame(value)
     if hasattr(value, "combine_chunks"):  # a chunked Arrow column
         value = value.combine_chunks()
     if hasattr(value, "to_numpy") and hasattr(value, "type"):  # an Arrow array
@@ -57,6 +80,45 @@ def as_array(value: Any) -> np.ndarray:
         return np.asarray(value)
     except ValueError:
         raise SelectionError("expected rows of one length, got several lengths: pad or drop the odd rows") from None
+
+
+def column_names(value: Any) -> tuple[Any, ...] | None:
+    """The names of the columns of a data frame or an Arrow table; None for what has none."""
+    if isinstance(value, NamedMatrix):
+        return value.columns
+    if hasattr(value, "column_names") and hasattr(value, "schema"):  # an Arrow table
+        lists = len(value.column_names) == 1 and is_list(value.schema.field(0).type)
+        return None if lists else tuple(value.column_names)
+    if hasattr(value, "columns") and hasattr(value, "to_numpy"):
+        return tuple(value.columns)
+    return None
+
+
+def _from_sparse(value: Any) -> np.ndarray:
+    needed = math.prod(value.shape) * 8
+    if needed > _LARGEST_DENSE:
+        raise SelectionError(
+            f"expected a sparse matrix that fits into {_LARGEST_DENSE / 1e9:.0f} GB when made dense, got shape "
+            f"{value.shape}: reduce its columns first, for instance with sklearn's TruncatedSVD"
+        )
+    return np.asarray(value.toarray())
+
+
+def _from_frame(frame: Any) -> np.ndarray:
+    array = np.asarray(frame.to_numpy())
+    if array.dtype == object:
+        try:
+            return array.astype(np.float64)
+        except (TypeError, ValueError):
+            return array  # whoever wants numbers says so
+    return array
+
+
+def _from_table(table: Any) -> np.ndarray:
+    columns = [as_array(column) for column in table.columns]
+    if len(columns) == 1 and columns[0].ndim == 2:
+        return columns[0]
+    return np.column_stack(columns) if columns else np.empty((table.num_rows, 0))
 
 
 def _from_arrow(column: Any) -> np.ndarray:
@@ -97,10 +159,10 @@ def matrix(value: Any, name: str, *, first_row: int = 0) -> np.ndarray:
         raise SelectionError(f"expected numbers in {name}, got {array.dtype}: convert them to float")
     if array.dtype not in (np.float32, np.float64):
         array = array.astype(np.float32 if array.dtype == np.float16 else np.float64)
-    for start in range(0, len(array), _ROWS_AT_A_TIME):
-        bad = ~np.isfinite(array[start : start + _ROWS_AT_A_TIME]).all(axis=1)
+    for part in row_blocks(*array.shape):
+        bad = ~np.isfinite(array[part]).all(axis=1)
         if bad.any():
-            row = start + int(np.argmax(bad))
+            row = part.start + int(np.argmax(bad))
             raise SelectionError(
                 f"expected finite numbers in {name}, got {_first_bad(array[row])} in row {first_row + row}: "
                 "drop or repair that row"
@@ -115,8 +177,8 @@ def _first_bad(row: np.ndarray) -> float:
 def probabilities(value: Any, *, first_row: int = 0) -> np.ndarray:
     """A matrix whose rows are non-negative and sum to 1."""
     array = matrix(value, "probabilities", first_row=first_row)
-    for start in range(0, len(array), _ROWS_AT_A_TIME):
-        block = array[start : start + _ROWS_AT_A_TIME]
+    for part in row_blocks(*array.shape):
+        block = array[part]
         sums = block.sum(axis=1, dtype=np.float64)
         bad = (np.abs(sums - 1.0) > _SUM_TOLERANCE) | (block < 0).any(axis=1)
         if bad.any():
@@ -124,16 +186,34 @@ def probabilities(value: Any, *, first_row: int = 0) -> np.ndarray:
             what = f"a sum of {sums[row]:.4g}" if (block[row] >= 0).all() else f"{block[row].min():.4g}"
             raise SelectionError(
                 f"expected probabilities that are not negative and sum to 1, got {what} in row "
-                f"{first_row + start + row}: "
+                f"{first_row + part.start + row}: "
                 "if these are logits, pass them as logits"
             )
     return array
 
 
-def column_labels(value: Any, num_columns: int, classes: Sequence[Any] | None, *, first_row: int = 0) -> Labels:
-    """Labels as columns of a classifier's output: integers as they are, anything else by `classes`."""
+def column_labels(
+    value: Any,
+    num_columns: int,
+    classes: Sequence[Any] | None,
+    *,
+    columns: Sequence[Any] | None = None,
+    first_row: int = 0,
+) -> Labels:
+    """Labels as columns of a classifier's output: by `classes`, by the columns' names, by the order of the labels.
+
+    Args:
+        classes: the label of each column, in order.
+        columns: the names of the columns, where they have names.
+        first_row: the number of the first row, in what is said of it.
+    """
     array = label_array(value)
-    if classes is None and np.issubdtype(array.dtype, np.integer):
+    notes: tuple[str, ...] = ()
+    if classes is None:
+        classes, notes = column_classes(np.unique(array), num_columns, columns, _categories(value))
+    elif columns is not None:
+        _check_agreement(label_array(classes).astype(str).tolist(), columns)
+    if classes is None:
         outside = (array < 0) | (array >= num_columns)
         if outside.any():
             row = int(np.argmax(outside))
@@ -141,8 +221,8 @@ def column_labels(value: Any, num_columns: int, classes: Sequence[Any] | None, *
                 f"expected labels from 0 to {num_columns - 1} (one a column), got {array[row]} in row "
                 f"{first_row + row}: give classes= with the label of each column, or drop unlabelled rows"
             )
-        return Labels(array.astype(np.int32), tuple(range(num_columns)))
-    names = np.unique(array) if classes is None else label_array(classes)
+        return Labels(array.astype(np.int32), tuple(range(num_columns)), notes)
+    names = label_array(classes)
     if names.dtype.kind != array.dtype.kind and "U" in (names.dtype.kind, array.dtype.kind):
         names, array = names.astype(str), array.astype(str)  # numbers on one side, their text on the other
     if len(np.unique(names)) < len(names):
@@ -151,9 +231,7 @@ def column_labels(value: Any, num_columns: int, classes: Sequence[Any] | None, *
         raise SelectionError(
             f"expected one label for each of {num_columns} columns, got {len(names)}: give classes= in column order"
         )
-    sorter = np.argsort(names)
-    place = np.minimum(np.searchsorted(names, array, sorter=sorter), len(names) - 1)
-    indices = sorter[place].astype(np.int32)
+    indices = places_among(names, array)
     unknown = names[indices] != array
     if unknown.any():
         row = int(np.argmax(unknown))
@@ -161,13 +239,116 @@ def column_labels(value: Any, num_columns: int, classes: Sequence[Any] | None, *
             f"expected every label among classes, got {array[row].item()!r} in row {first_row + row}: "
             "add it or drop the row"
         )
-    return Labels(indices, tuple(names.tolist()))
+    return Labels(indices, tuple(names.tolist()), notes)
+
+
+def column_classes(
+    labels: np.ndarray, num_columns: int, columns: Sequence[Any] | None, categories: Sequence[Any] | None = None
+) -> tuple[tuple[Any, ...] | None, tuple[str, ...]]:
+    """The label of each column (None: labels are the columns' numbers), and a note where that had to be assumed.
+
+    Args:
+        labels: the distinct labels, as `label_array` gives them.
+        columns: the names of the columns, where they have names.
+        categories: the labels in an order of their own, where they have one.
+    """
+    numbers = np.issubdtype(labels.dtype, np.integer)
+    texts = set(labels.astype(str).tolist())
+    if columns is not None:
+        for names in _readings(columns):
+            if texts <= set(names) and len(set(names)) == len(names):
+                if numbers and all(_WHOLE.fullmatch(name) for name in names):
+                    if names == [str(number) for number in range(num_columns)]:
+                        return None, ()
+                    return tuple(int(name) for name in names), (f"matched columns to labels by name: {_listed(names)}",)
+                return tuple(names), (f"matched columns to labels by name: {_listed(names)}",)
+        plain = any(_count_up(names) for names in _readings(columns))
+        if not plain and not numbers:
+            raise SelectionError(
+                f"expected columns named like the labels ({_listed(sort_naturally(texts))}), got columns "
+                f"{_listed([str(name) for name in columns])}: rename them, or give classes= in column order"
+            )
+        if not plain:
+            named = ", ".join(f"{place} is {str(name)[:40]!r}" for place, name in enumerate(columns[:3]))
+            return None, (f"labels are whole numbers: took them as column positions ({named}{_more(columns, 3)})",)
+    if categories is not None:
+        order = [str(name) for name in label_array(np.asarray(categories)).tolist()]
+        order = order if len(order) == num_columns else [name for name in order if name in texts]
+        if texts <= set(order) and len(order) == num_columns:
+            if numbers and order == [str(number) for number in range(num_columns)]:
+                return None, ()
+            names_of = tuple(int(name) for name in order) if numbers else tuple(order)
+            return names_of, (f"assumed the columns to be in the order of the categories: {_listed(order)}",)
+    if numbers:
+        return None, ()
+    order = sort_naturally(texts)
+    return tuple(order), (
+        f"assumed the columns to be in the order of the sorted labels: {_listed(order)} (classes= says otherwise)",
+    )
+
+
+def _categories(labels: Any) -> Any:
+    """The categories of a pandas or polars column of categories, or of an ordered Arrow dictionary; None for others."""
+    found = getattr(getattr(labels, "dtype", None), "categories", None)
+    if found is None and getattr(getattr(labels, "type", None), "ordered", False):
+        whole = labels.combine_chunks() if hasattr(labels, "combine_chunks") else labels
+        found = getattr(whole, "dictionary", None)
+    return None if found is None else as_array(found)
+
+
+def _readings(columns: Sequence[Any]) -> list[list[str]]:
+    """The names of columns as text; with True, False and 1.0 as numbers; without a beginning that all share (`p_`)."""
+    plain = [str(name) for name in columns]
+    found = [plain]
+    if all(isinstance(name, bool | np.bool_ | float | np.floating) and name == int(name) for name in columns):
+        found.append([str(int(name)) for name in columns])
+    parts = [_PREFIXED.fullmatch(name) for name in plain]
+    if all(parts) and len({part[1] or part[3] for part in parts if part}) == 1:
+        found.append([part[2] or part[4] for part in parts if part])
+    return found
+
+
+def _count_up(names: list[str]) -> bool:
+    """Whether names do no more than number the columns, from 0 or 1."""
+    return any(names == [str(first + place) for place in range(len(names))] for first in (0, 1))
+
+
+def _check_agreement(classes: list[str], columns: Sequence[Any]) -> None:
+    for names in _readings(columns):
+        if sorted(names) == sorted(classes) and names != classes:
+            raise SelectionError(
+                f"expected classes= in the order of the columns ({_listed(names)}), got {_listed(classes)}: "
+                "leave classes= out, and columns are matched by name"
+            )
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(repr(name[:40]) for name in names[:8]) + _more(names, 8)
+
+
+def _more(names: Sequence[Any], shown: int) -> str:
+    return f", ... ({len(names)} in all)" if len(names) > shown else ""
+
+
+def places_among(names: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """int32 (n,): where each label stands among `names`, which are all different; anywhere if it does not."""
+    sorter = np.argsort(names)
+    place = np.minimum(np.searchsorted(names, labels, sorter=sorter), len(names) - 1)
+    return sorter[place].astype(np.int32)
 
 
 def any_labels(value: Any) -> Labels:
-    """Labels of any kind, numbered in sorted order."""
+    """Labels of any kind, numbered in their natural order, or in that of their categories."""
     names, indices = np.unique(label_array(value), return_inverse=True)
-    return Labels(indices.astype(np.int32, copy=False), tuple(names.tolist()))
+    order, categories = names.tolist(), _categories(value)
+    if categories is not None:
+        present = set(order)
+        order = [name for name in label_array(categories).tolist() if name in present]
+    elif names.dtype.kind == "U":
+        order = sort_naturally(order)
+    if order == names.tolist() or len(order) != len(names):
+        return Labels(indices.astype(np.int32, copy=False), tuple(names.tolist()))
+    return Labels(places_among(np.array(order), names)[indices], tuple(order))
 
 
 def label_array(value: Any) -> np.ndarray:

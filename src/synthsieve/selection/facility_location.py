@@ -27,6 +27,8 @@ _LARGEST_SUM = 2.0**52
 _LONGEST = 2.0**50
 # Below this many pairs a second thread costs more than it brings.
 _WORTH_SHARING = 500_000
+# Coordinates copied at a time while gains are brought up to date: 17 MB of float64.
+GATHERED_NUMBERS = 2**21
 # Groups of tiles weighed between two reports of progress.
 _GROUPS_PER_ROUND = 64
 
@@ -192,8 +194,11 @@ class FacilityLocation:
 
     def _settle(self, changed: np.ndarray, former: np.ndarray) -> None:
         """Lower the gains around the points whose reach fell."""
-        *points, old, new = _gather(*self.space(), self.reach, changed, former)
-        self._shift(points, old, new, rising=False)
+        at_once = max(LANES, GATHERED_NUMBERS // self.tiles.coords.shape[1])
+        for start in range(0, len(changed), at_once):  # sums are exact: the parts come to the same as the whole
+            part = slice(start, start + at_once)
+            *points, old, new = _gather(*self.space(), self.reach, changed[part], former[part])
+            self._shift(points, old, new, rising=False)
 
     def _shift(
         self,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-_ROWS_AT_A_TIME = 65_536
+from synthsieve.selection.blocks import row_blocks
 
 
 @dataclass(frozen=True)
@@ -36,30 +36,39 @@ class OuterProducts:
         return both, split
 
 
-def residuals_of_logits(logits: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """softmax(logits) - one_hot(labels): float64 (n, num_classes), relative error below 1e-12 in every component."""
-    residuals = np.empty(logits.shape)
-    for start in range(0, len(logits), _ROWS_AT_A_TIME):
-        block = np.asarray(logits[start : start + _ROWS_AT_A_TIME], dtype=np.float64)
+def residuals_of_logits(logits: np.ndarray, labels: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
+    """softmax(logits) - one_hot(labels): float64 (n, num_classes), relative error below 1e-12 in every component.
+
+    With `rows` given, of those rows of the logits only; `labels` are theirs.
+    """
+    residuals = np.empty((len(labels), logits.shape[1]))
+    for part in row_blocks(*residuals.shape):
+        p = residuals[part]
+        p[...] = logits[part if rows is None else rows[part]]
         with np.errstate(over="ignore"):  # a gap beyond float64 is a probability of nothing
-            p = np.exp(block - block.max(axis=1, keepdims=True))
+            p -= p.max(axis=1, keepdims=True)
+        np.exp(p, out=p)
         p /= p.sum(axis=1, keepdims=True)
-        residuals[start : start + len(block)] = _less_one_hot(p, labels[start : start + len(block)])
+        _less_one_hot(p, labels[part])
     return residuals
 
 
-def residuals_of_probabilities(probabilities: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """probabilities - one_hot(labels), float64; each label's component is minus the sum of the others."""
-    residuals = np.empty(probabilities.shape)
-    for start in range(0, len(probabilities), _ROWS_AT_A_TIME):
-        block = np.array(probabilities[start : start + _ROWS_AT_A_TIME], dtype=np.float64)
-        residuals[start : start + len(block)] = _less_one_hot(block, labels[start : start + len(block)])
+def residuals_of_probabilities(
+    probabilities: np.ndarray, labels: np.ndarray, rows: np.ndarray | None = None
+) -> np.ndarray:
+    """probabilities - one_hot(labels), float64; each label's component is minus the sum of the others.
+
+    With `rows` given, of those rows of the probabilities only; `labels` are theirs.
+    """
+    residuals = np.empty((len(labels), probabilities.shape[1]))
+    for part in row_blocks(*residuals.shape):
+        residuals[part] = probabilities[part if rows is None else rows[part]]
+        _less_one_hot(residuals[part], labels[part])
     return residuals
 
 
-def _less_one_hot(p: np.ndarray, labels: np.ndarray) -> np.ndarray:
+def _less_one_hot(p: np.ndarray, labels: np.ndarray) -> None:
     """p - y in place: -exp(log(1 - p_y)) at the label, with 1 - p_y as the sum of the others."""
     column = labels[:, None]
     np.put_along_axis(p, column, 0.0, axis=1)
     np.put_along_axis(p, column, -p.sum(axis=1, keepdims=True), axis=1)
-    return p

@@ -29,9 +29,11 @@ def shared_out(count: int, sizes: np.ndarray) -> np.ndarray:
     """`count` picks over classes in proportion to `sizes`, at least one each, by largest remainder."""
     ideal = np.maximum(1.0, count * sizes / sizes.sum())
     shares = np.minimum(np.floor(ideal).astype(np.int64), sizes)
-    while shares.sum() != count:
-        step = 1 if shares.sum() < count else -1
-        open_ = shares < sizes if step > 0 else shares > 1
-        want = np.where(open_, (ideal - shares) * step, -np.inf)
-        shares[int(np.argmax(want))] += step
+    missing = count - int(shares.sum())
+    step = 1 if missing > 0 else -1
+    while missing:  # a round gives, or takes, one of each class that can, those furthest from their ideal first
+        able = np.flatnonzero(shares < sizes if step > 0 else shares > 1)
+        furthest = able[np.argsort((shares[able] - ideal[able]) * step, kind="stable")][: abs(missing)]
+        shares[furthest] += step
+        missing -= step * len(furthest)
     return shares

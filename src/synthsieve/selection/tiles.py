@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from synthsieve.selection.blocks import row_blocks
 from synthsieve.selection.compiled import kernel
 from synthsieve.selection.lanes import LANES
 
@@ -103,9 +104,8 @@ def lay_out(
 def _powers_of_two(points: np.ndarray, rows: np.ndarray, split: int) -> tuple[np.ndarray, float]:
     """Factors that bring each part's largest entry near 1 without rounding, so that no square over- or underflows."""
     largest = np.zeros(points.shape[1])
-    for start in range(0, len(rows), 65536):
-        block = np.abs(points[rows[start : start + 65536]])
-        np.maximum(largest, block.max(axis=0), out=largest)
+    for part in row_blocks(len(rows), points.shape[1]):
+        np.maximum(largest, np.abs(points[rows[part]]).max(axis=0), out=largest)
     shrink = np.ones(points.shape[1])
     magnitude = 1.0
     for part in (slice(0, split), slice(split, None)):
@@ -124,8 +124,11 @@ def _padded(values: np.ndarray, num_tiles: int, padding: float) -> np.ndarray:
 
 
 def _norms(coords: np.ndarray, split: int) -> np.ndarray:
-    present = np.where(np.isfinite(coords), coords, 0.0).astype(np.float64)
-    return np.stack([(present[:, :split] ** 2).sum(axis=1), (present[:, split:] ** 2).sum(axis=1)], axis=1)
+    norms = np.empty((len(coords), 2, LANES))
+    for part in row_blocks(len(coords), coords.shape[1] * LANES):
+        squares = np.where(np.isfinite(coords[part]), coords[part], 0.0).astype(np.float64) ** 2
+        norms[part, 0], norms[part, 1] = squares[:, :split].sum(axis=1), squares[:, split:].sum(axis=1)
+    return norms
 
 
 def _boxes(coords: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -4,6 +4,10 @@ export const tab = Array.from(crypto.getRandomValues(new Uint8Array(8)), (byte) 
 
 export class Refusal extends Error {}
 
+// What the first visit gave to this tab (enter.js): a request without it is refused, whatever cookie comes along.
+const key = sessionStorage.getItem("synthsieve-key") ?? "";
+const headers = { "X-Synthsieve-Key": key };
+
 function address(name, given = {}) {
   const query = new URLSearchParams();
   for (const [key, value] of Object.entries(given)) {
@@ -26,22 +30,14 @@ async function answer(promise) {
   throw new Refusal(told.error ?? `The gallery answered ${found.status}.`);
 }
 
-export async function json(name, given, signal) {
-  return (await answer(fetch(address(name, given), { signal }))).json();
-}
+const ask = (name, given, signal) => answer(fetch(address(name, given), { headers, signal }));
 
-export async function bytes(name, given, signal) {
-  return (await answer(fetch(address(name, given), { signal }))).arrayBuffer();
-}
-
-export async function bitmap(name, given, signal) {
-  const found = await answer(fetch(address(name, given), { signal }));
-  return createImageBitmap(await found.blob());
-}
+export const json = async (name, given, signal) => (await ask(name, given, signal)).json();
+export const bytes = async (name, given, signal) => (await ask(name, given, signal)).arrayBuffer();
+export const blob = async (name, given, signal) => (await ask(name, given, signal)).blob();
+export const bitmap = async (name, given, signal) => createImageBitmap(await blob(name, given, signal));
 
 export async function change(name, body) {
-  const headers = { "Content-Type": "application/json" };
-  return (await answer(fetch(`/api/${name}`, { method: "POST", headers, body: JSON.stringify(body) }))).json();
+  const told = { ...headers, "Content-Type": "application/json" };
+  return (await answer(fetch(`/api/${name}`, { method: "POST", headers: told, body: JSON.stringify(body) }))).json();
 }
-
-export { address };

@@ -1,6 +1,6 @@
 // One sample in full: what is known of it, who is near, how its chain came there.
 
-import { address, bitmap, json, tab } from "./ask.js";
+import { bitmap, json, tab } from "./ask.js";
 import { goTo, isLines } from "./grid.js";
 import { markRows } from "./marking.js";
 import { play } from "./sounds.js";
@@ -71,7 +71,12 @@ function build(facts, signal) {
 
 function portrait(facts) {
   if (!isLines()) {
-    const picture = make("img", { class: "portrait", src: address("picture", { row: facts.row }), alt: `Sample ${facts.row}, asked to be ${facts.asked}` });
+    const picture = make("canvas", { class: "portrait", role: "img", "aria-label": `Sample ${facts.row}, asked to be ${facts.asked}` });
+    bitmap("picture", { row: facts.row }).then((found) => {
+      picture.width = found.width;
+      picture.height = found.height;
+      picture.getContext("2d").drawImage(found, 0, 0);
+    }).catch(complain);
     return make("div", { class: "portrait-box" }, picture);
   }
   const box = make("div", { class: "read" });

@@ -1,6 +1,7 @@
 // Dialogs: the keys, a question, an export.
 
 import { change, json, tab } from "./ask.js";
+import { lostInWords } from "./choice.js";
 import { state, wishGiven } from "./state.js";
 import { complain, count, find, make, say } from "./words.js";
 
@@ -11,7 +12,7 @@ const KEYS = [
   ["f", "to the filters"], ["g", "to the samples"], ["e", "export"], ["?", "this list"],
 ];
 const FORMATS = {
-  parquet: "Parquet: every sample of the pool, with its fate", images: "PNG files, a folder a class", sounds: "WAV files, a folder a class",
+  parquet: "Parquet: every sample of the pool, with its fate", images: "PNG files, one folder per class", sounds: "WAV files, one folder per class",
   npz: "NumPy arrays (.npz)", hf: "for Hugging Face datasets", csv: "CSV",
 };
 
@@ -35,6 +36,7 @@ export async function showExport() {
   const dialog = find("export-dialog");
   const told = state.figures;
   find("export-what").textContent = `${count(told.selected)} selected samples of ${count(told.drawn)} drawn${told.marked ? `, ${count(told.marked)} rejected by hand` : ""}. The files go into a new folder inside the run.${told.preview ? " The true picks are still being chosen; the export waits for them." : ""}`;
+  find("export-lost").textContent = lostInWords(told);
   showTold({ state: "idle" });
   dialog.showModal();
   const now = await json("export").catch(() => null);
@@ -70,10 +72,12 @@ async function follow() {
 
 async function begin() {
   const formats = [...document.querySelectorAll("#formats input:checked")].map((box) => box.value);
+  const lost = state.figures.lost_classes.length;
+  if (lost && !(await confirmed(`Export without ${lost === 1 ? "one class" : `${count(lost)} classes`}?`, `${lostInWords(state.figures)} A model that learns from the export alone will not know ${lost === 1 ? "it" : "them"}.`, "Export anyway"))) return;
   try {
     showTold({ state: "running", message: "beginning" });
     const choice = Object.fromEntries(Object.entries(wishGiven()).filter(([, value]) => value !== null).map(([name, value]) => [name, String(value)]));
-    await change("export", { formats, choice: { ...choice, tab } });
+    await change("export", { formats, choice: { ...choice, tab }, allow_empty_classes: lost > 0 });
     await follow();
   } catch (error) {
     showTold({ state: "failed", message: error.message });

@@ -36,9 +36,15 @@ async function begin() {
   document.body.classList.add("is-ready");
 }
 
+// The very marks that tiles have: a dot before a line; a line below a picture, a faded one, a cross over it.
+function mark() {
+  if (state.about.form === "lines") return make("span", { class: "dot", "aria-hidden": "true" });
+  return make("span", { class: "frame", "aria-hidden": "true" }, make("span", { class: "swatch" }), make("span", { class: "cross", text: "✕" }));
+}
+
 function showLegend() {
   const words = [["is-selected", "selected, × how many it stands for"], ["is-kept", "kept, another stands for it"], ["is-rejected", "rejected by the sieve"], ["is-marked", "marked as bad"]];
-  find("legend").append(...words.map(([kind, text]) => make("span", { class: kind }, make("span", { class: "dot", "aria-hidden": "true" }), text)));
+  find("legend").append(...words.map(([kind, text]) => make("span", { class: kind }, mark(), text)));
 }
 
 function side(show) {
@@ -66,8 +72,14 @@ document.addEventListener("keydown", (event) => {
   if (event.key in acts) { event.preventDefault(); acts[event.key](); }
 });
 
+// Without its data the page can do nothing: the reason stays on the screen.
+function giveUp(error) {
+  document.querySelector("main").replaceChildren(make("p", { class: "empty", role: "alert", text: error.message }));
+}
+
+find("open-tab").addEventListener("click", () => window.open("/", "_blank")); // a tab that we open has our key too
 hear("play", () => play("sound", state.order[state.active]));
 find("open-side").addEventListener("click", () => side(!document.body.classList.contains("has-side")));
 window.synthsieve = { framesDrawn }; // for whoever measures
 
-begin().catch(complain);
+begin().catch(giveUp);

@@ -9,9 +9,9 @@ export const state = {
   states: null, weights: null, // of the choice of now
   figures: null,
   order: new Uint32Array(0), // rows as they are shown
-  wish: { ceiling: null, budget: null },
+  wish: { ceiling: null, keep: null, budget: null }, // null: as training had it
   filter: { classes: [], status: "all", judge: "all", lowest_entropy: "", highest_entropy: "", lowest_weight: "", highest_weight: "" },
-  sort: "entropy", descending: false,
+  sort: "entropy_by_class", descending: false,
   chosen: new Set(), // rows picked out by hand, to be marked together
   active: 0, // place in the order that has the focus
 };
@@ -20,7 +20,7 @@ const told = new EventTarget();
 export const tell = (name) => told.dispatchEvent(new Event(name));
 export const hear = (name, act) => told.addEventListener(name, act);
 
-export const wishGiven = () => ({ ceiling: state.wish.ceiling, budget: state.wish.budget });
+export const wishGiven = () => ({ ...state.wish });
 
 export function filterGiven() {
   return { ...state.filter, classes: state.filter.classes.join(",") };

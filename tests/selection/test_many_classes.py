@@ -1,0 +1,161 @@
+"""Many classes: memory stays within its limit, and time grows with the rows, not with the square of the classes."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+import torch
+
+from synthsieve import select
+from synthsieve.entropy import entropy_of_logits, filter_by_entropy
+from synthsieve.errors import SelectionError
+from synthsieve.selection import door
+from synthsieve.selection.blocks import BLOCK_NUMBERS, row_blocks, rows_by_class
+from synthsieve.selection.gradients import residuals_of_logits, residuals_of_probabilities
+from synthsieve.selection.memory import estimate_filter, estimate_memory, make_plan
+from synthsieve.selection.methods import Method
+from synthsieve.selection.targets import shared_out
+
+MEGABYTE = 1_000_000
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(0, 3), (1, 1), (100_000, 10), (5_000, 1_000), (7, 10**7)])
+def test_blocks_cover_every_row_once_and_are_small(rows, columns):
+    blocks = list(row_blocks(rows, columns))
+    assert [row for part in blocks for row in (part.start, part.stop)][1:-1:2] == [b.start for b in blocks[1:]]
+    assert sum(part.stop - part.start for part in blocks) == rows
+    assert all((part.stop - part.start) * columns <= max(BLOCK_NUMBERS, columns) for part in blocks)
+
+
+def test_rows_by_class_are_a_scan_of_each_class():
+    labels = np.random.default_rng(0).integers(0, 40, 300) * 3
+    present, rows = rows_by_class(labels)
+    assert present.tolist() == np.unique(labels).tolist()
+    for label, mine in zip(present, rows, strict=True):
+        assert np.array_equal(mine, np.flatnonzero(labels == label))
+    assert rows_by_class(labels[:0])[1] == []
+
+
+def one_by_one(count, sizes):
+    """Picks given to, or taken from, the class furthest from its share, one after the other."""
+    ideal = np.maximum(1.0, count * sizes / sizes.sum())
+    shares = np.minimum(np.floor(ideal).astype(np.int64), sizes)
+    while shares.sum() != count:
+        step = 1 if shares.sum() < count else -1
+        open_ = shares < sizes if step > 0 else shares > 1
+        shares[int(np.argmax(np.where(open_, (ideal - shares) * step, -np.inf)))] += step
+    return shares
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_picks_are_shared_out_as_one_by_one(seed):
+    generator = np.random.default_rng(seed)
+    sizes = np.where(generator.random(60) < 0.7, generator.integers(1, 4, 60), generator.integers(1, 400, 60))
+    for count in generator.integers(60, sizes.sum() + 1, 4).tolist():
+        assert shared_out(count, sizes).tolist() == one_by_one(count, sizes).tolist()
+
+
+def test_residuals_of_some_rows_are_those_rows_of_all():
+    generator = np.random.default_rng(0)
+    logits, labels = generator.normal(size=(50, 4)).astype(np.float32), generator.integers(0, 4, 50)
+    rows = generator.permutation(50)[:20]
+    for residuals in (residuals_of_logits, residuals_of_probabilities):
+        for order in ("C", "F"):
+            given = np.asarray(logits, order=order)
+            assert np.array_equal(residuals(given, labels[rows], rows), residuals(logits, labels)[rows])
+
+
+def test_five_thousand_classes_are_chosen_from():
+    generator = np.random.default_rng(0)
+    labels = generator.permutation(np.repeat(np.arange(5_000), 2))
+    logits = np.zeros((10_000, 1)) + np.arange(3)
+    gradients = generator.normal(size=(10_000, 2)).astype(np.float32)
+    chosen = select(labels=labels, gradients=gradients, budget=6_000)
+    assert len(chosen) == 6_000
+    assert np.bincount(labels, chosen.rows()["weight"]).tolist() == [2.0] * 5_000
+    assert len(chosen.notes) == 1  # about heavy picks, and not one for each class
+    kept = filter_by_entropy(entropy_of_logits(logits), labels, keep_fraction=0.5, per_class=True).kept
+    assert np.bincount(labels[kept]).tolist() == [1] * 5_000
+
+
+def test_a_class_costs_its_points_its_tiles_and_little_else():
+    plan = {"method": Method.AUTO, "refine": False, "memory_limit": None, "threads": 2}
+    sizes, dims = [20] * 1_000, 1_000
+    held = make_plan(sizes, [2] * 1_000, dims, bytes_a_row=8 * dims, reserved_bytes=estimate_filter(20_000), **plan)
+    one = 20 * 8 * dims + estimate_memory(20, dims, 2, method="exact")
+    assert held.memory_bytes == 2 * one + estimate_filter(20_000)
+    assert one < 25 * MEGABYTE
+    assert held.classes_at_once == 2
+    whole = make_plan([20_000], [2_000], dims, bytes_a_row=8 * dims, **plan)
+    assert whole.memory_bytes > 20_000 * dims * (8 + 8 + 2)  # points, tiles and their boxes
+    with pytest.raises(SelectionError, match=r"need 40\d MB even with stochastic: raise the limit"):
+        make_plan([20_000], [2_000], dims, bytes_a_row=8 * dims, **(plan | {"memory_limit": 200 * MEGABYTE}))
+
+
+def test_what_is_held_for_all_rows_counts_within_the_limit():
+    generator = np.random.default_rng(0)
+    logits, labels = generator.normal(size=(2_000, 30)), generator.integers(0, 30, 2_000)
+    with pytest.raises(SelectionError, match="before any is chosen"):
+        select(labels=labels, logits=logits, memory_limit=estimate_filter(2_000))
+    enough = estimate_filter(2_000) + 30 * MEGABYTE
+    plain = select(labels=labels, logits=logits, n_jobs=1)
+    within = select(labels=labels, logits=logits, n_jobs=1, memory_limit=enough)
+    assert within.indices.tolist() == plain.indices.tolist()
+    assert within.notes == plain.notes
+    with pytest.raises(SelectionError, match="raise the limit"):  # averages of all gradients are held
+        select(
+            labels=labels, logits=np.tile(logits, 40), classes=range(1_200), curvature="softmax", memory_limit=enough
+        )
+
+
+@pytest.mark.parametrize(
+    ("kind", "copied"),
+    [
+        (np.asarray, False),
+        (torch.from_numpy, False),
+        (pd.DataFrame, False),
+        (lambda array: door.NamedMatrix(array, ("0", "1", "2")), False),
+        (lambda array: array.astype(np.float16), True),
+        (scipy.sparse.csr_matrix, True),
+    ],
+)
+def test_only_copies_count_beside_the_input(kind, copied):
+    logits = np.random.default_rng(0).normal(size=(300_000, 3)).astype(np.float32)
+    limit = estimate_filter(300_000) + logits.nbytes
+    asked = {"labels": np.zeros(300_000, int), "logits": kind(logits), "memory_limit": limit}
+    with pytest.raises(SelectionError, match="before any is chosen" if copied else "even with stochastic"):
+        select(**asked)
+
+
+MEASURED = """
+import sys
+from pathlib import Path
+import numpy as np
+from synthsieve.selection.coreset import compile_kernels
+from synthsieve.sieve import select
+
+def status(name):
+    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name + ":"))
+
+generator = np.random.default_rng(0)
+logits = generator.standard_normal((10_000, 1_000), dtype=np.float32)
+labels = generator.integers(0, 1_000, 10_000)
+select(labels=labels[:1_000] % 5, logits=logits[:1_000, :5].copy(), n_jobs=1)  # imports, kernels, first buffers
+before = status("VmRSS")
+Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the peak counts from here
+select(labels=labels, logits=logits, keep_fraction=0.9, memory_limit="60MB", n_jobs=1)
+print(status("VmHWM") - before)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="the peak is read from Linux's /proc")
+def test_the_limit_holds_with_a_thousand_classes():
+    """The input has 40 MB, the same in float64 80 MB: any copy of it would be over the limit."""
+    done = subprocess.run([sys.executable, "-c", MEASURED], capture_output=True, text=True, check=True)
+    assert int(done.stdout) < 60 * MEGABYTE
