@@ -42,7 +42,7 @@ def _made(kind: str) -> Path:
         if source not in source_names():
             register_source(source, lambda _: KINDS[kind].dataset())
     whole = Path(os.environ["SYNTHSIEVE_TEST_RUNS"]) / kind
-    with whole.with_suffix(".lock").open("w") as lock:
+    with whole.with_suffix(".lock").open("wb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not whole.is_dir():
             _make(source, whole.with_suffix(".partial")).rename(whole)

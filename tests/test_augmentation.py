@@ -205,11 +205,11 @@ settings = AugmentationSettings(pool_size=200_000, gradients="last-layer", requi
 done = augment(model, ImageEncoding((3, 32, 32)), settings=settings, sampling=SamplingSettings(num_steps=60), seed=0)
 assert done.figures["survivors"] == 60_000 and done.figures["selected"] == 6_000
 # Not getrusage: that of a child begins at what its parent once held, and a parent may have held all of SVHN.
-print(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")))
+print(next(line.split()[1] for line in open("/proc/self/status", encoding="utf-8") if line.startswith("VmHWM")))
 """
 
 
 @pytest.mark.slow
 def test_two_hundred_thousand_samples_fit_in_two_gigabytes():
-    told = subprocess.run([sys.executable, "-c", MEMORY], capture_output=True, text=True, check=True)
+    told = subprocess.run([sys.executable, "-c", MEMORY], capture_output=True, text=True, check=True, encoding="utf-8")
     assert int(told.stdout) * 1024 < 2e9

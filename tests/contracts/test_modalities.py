@@ -309,4 +309,4 @@ def test_a_kind_can_be_registered_only_once_and_without_touching_the_package() -
             make_encoder=module.make_encoder,
             make_generator=module.BinomialGenerator,
         )
-    assert len(EXAMPLE.read_text().splitlines()) < 80
+    assert len(EXAMPLE.read_text(encoding="utf-8").splitlines()) < 80

@@ -234,7 +234,7 @@ FOLDER: dict[str, tuple[Callable[[Path], object], str]] = {
     "palette": (lambda p: Image.new("P", (8, 8)).save(p), "grey .L. or RGB, but it is P"),
     "empty": (lambda p: p.write_bytes(b""), "cannot be read as an image"),
     "cut": (_cut, "cannot be read as an image"),
-    "text": (lambda p: p.write_text("hello"), "cannot be read as an image"),
+    "text": (lambda p: p.write_text("hello", encoding="utf-8"), "cannot be read as an image"),
     "bomb": (_bomb, "pixels, which is refused"),
 }
 
@@ -264,7 +264,7 @@ def test_folders_without_images(tmp_path: Path) -> None:
 
 
 def test_an_unknown_format(tmp_path: Path) -> None:
-    (tmp_path / "a.xyz").write_text("hello")
+    (tmp_path / "a.xyz").write_text("hello", encoding="utf-8")
     with pytest.raises(DataError, match="no known format"):
         load(str(tmp_path / "a.xyz"))
 

@@ -44,7 +44,7 @@ def run_all(seconds: int, names: list[str]) -> int:
             "-print_final_stats=1",
         ]
         command = [sys.executable, "-m", "tests.fuzz.atheris_targets", "--one", name, *options]
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace")
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", encoding="utf-8")
         counts = re.findall(r"stat::number_of_executed_units:\s*(\d+)", done.stderr)
         covered = re.findall(r"cov: (\d+)", done.stderr)
         inputs = int(counts[-1]) if counts else 0

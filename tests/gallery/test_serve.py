@@ -29,7 +29,7 @@ def test_it_serves_until_ctrl_c(out, room):
         "--json",
         "--quiet",
     ]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8")
     try:
         told = json.loads(process.stdout.readline())
         assert told["samples"] == 60
