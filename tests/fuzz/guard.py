@@ -11,7 +11,7 @@ from typing import Any
 
 from synthsieve.errors import SynthsieveError
 
-SECONDS = 10.0  # of one input, on a busy machine
+SECONDS = 300.0  # of one input: beyond it a reader hangs, however slow the machine
 ROOM = 3 << 30  # bytes of address space beyond what the process has
 TOUCHED = 700 << 20  # bytes of memory that may really be used
 _STATUS = Path("/proc/self/status")

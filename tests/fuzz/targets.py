@@ -11,7 +11,6 @@ import io
 import json
 import shutil
 import socket
-import tempfile
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,7 +23,7 @@ from PIL import Image
 
 from synthsieve import estimator_file, sieve_files
 from synthsieve.config import load_settings
-from synthsieve.data import adult, sources, sst2
+from synthsieve.data import adult, sst2
 from synthsieve.data.download import RemoteFile, fetch
 from synthsieve.data.manifest import Split
 from synthsieve.data.schema import read_types
@@ -50,6 +49,7 @@ from synthsieve.sieve import select
 from tests.data import made_up, made_up_sounds
 from tests.distributed import made_up as distributed_rows
 from tests.learning.conftest import QUICK
+from tests.scratch import new_folder
 
 
 @dataclass(frozen=True)
@@ -71,9 +71,6 @@ class Ready:
         self.path.write_bytes(data)
         self.read()
 
-
-# The program asks for plug-ins with each reading, which takes longer than most of the readings here.
-sources.entry_points = functools.cache(sources.entry_points)  # type: ignore[attr-defined]
 
 Prepare = Callable[[Path], Ready]
 TARGETS: dict[str, Prepare] = {}
@@ -531,7 +528,7 @@ def _small_run(path: Path) -> RunFolder:
 
 @functools.cache
 def _made_once() -> Path:
-    path = Path(tempfile.mkdtemp(prefix="synthsieve-fuzz-")) / "run"
+    path = new_folder() / "run"
     torch.set_num_threads(1)
     dataset = Origin("digits").load()
     settings = load_settings("digits-minutes", [*QUICK, "learning.steps=3", "learning.evaluate_every=3"])

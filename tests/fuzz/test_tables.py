@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +15,13 @@ from synthsieve.data.rows import arrow_from_rows, read_more_rows, read_rows
 from synthsieve.data.sources import load
 from synthsieve.errors import SynthsieveError
 from tests.fuzz.guard import refused_or_read
+from tests.scratch import new_folder
 
 ROWS = 6
 WHOLE = {"int8": 8, "int16": 16, "int32": 32, "int64": 64, "date32": 32, "timestamp[s]": 64, "timestamp[ns]": 64}
 FLOATS = st.floats() | st.sampled_from([5e-324, 1.8e308, -0.0])
 TEXTS = st.text(max_size=12) | st.sampled_from(["", "-1", "nan", "\0", "x" * 300, "=1+1", "<b>", "1.0", "²"])
-SCRATCH = Path(tempfile.mkdtemp(prefix="synthsieve-fuzz-"))
+SCRATCH = new_folder()
 
 
 @st.composite

@@ -49,7 +49,7 @@ def test_one_export_at_a_time_and_failures_are_told(tmp_path):
 
     def write(to, progress):
         progress.update(1, 2, "writing")
-        assert go.wait(10)
+        assert go.wait(300)
         raise OSError("no space left on device")
 
     exports.begin(write)

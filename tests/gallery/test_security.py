@@ -122,10 +122,10 @@ def raw(room):
     running = server._Server(server.uvicorn.Config(app, log_config=None), ready.set)
     thread = threading.Thread(target=running.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
-    assert ready.wait(10)
+    assert ready.wait(300)
 
     def get(path):
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=300)
         connection.putrequest("GET", path, skip_accept_encoding=True)
         connection.putheader("Cookie", f"synthsieve-{port}={TOKEN}")
         connection.endheaders()

@@ -41,7 +41,7 @@ def test_it_serves_until_ctrl_c(out, room):
             urllib.request.urlopen(told["url"].partition("?")[0])
     finally:
         process.send_signal(signal.SIGINT)
-        rest, errors = process.communicate(timeout=30)
+        rest, errors = process.communicate(timeout=600)
     assert process.returncode == 0
     assert rest == ""
     assert "the gallery has ended" in errors

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from tests.networks.kinks import away_from_kinks
 from torch import Tensor, nn
 
 from synthsieve.config import Activation
@@ -13,7 +14,6 @@ from synthsieve.model.prior import TiltedDensity, TiltedPrior, reference_log_pro
 from synthsieve.networks.mlp import MLP
 from synthsieve.randomness import torch_stream
 from synthsieve.sampling.log_density import AutogradLogDensity, PreparedLogDensity
-from tests.networks.kinks import away_from_kinks
 
 TOLERANCES = {torch.float64: 1e-10, torch.float32: 1e-5}
 HIDDEN = {"linear": (), "three layers": (200, 200)}

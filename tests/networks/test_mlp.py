@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 import torch
+from tests.networks.kinks import away_from_kinks
 
 from synthsieve.config import Activation
 from synthsieve.networks.activation import Pass, activate
 from synthsieve.networks.mlp import MLP, InputGradient
 from synthsieve.randomness import torch_stream
-from tests.networks.kinks import away_from_kinks
 
 SIZES = {
     "no hidden layer": (6, 4),

@@ -59,9 +59,9 @@ def test_a_run_is_exactly_num_steps_steps(differentiable: bool, dtype: torch.dty
     assert result.diagnostics is None
 
 
-# In float64 a chain that rounds otherwise stays where it was. In float32 a pre-activation within rounding of 0 may fall on
-# either side of the kink of leaky ReLU, whose slopes differ, so that only smooth activations give the same chains. There
-# 60 steps of some three roundings each, on both sides, of positions below 8 (half an ulp: 2.4e-7) make 9e-5 at most.
+# In float64 chains that round differently stay together. In float32 a pre-activation within rounding of 0 may fall on
+# either side of leaky ReLU's kink, where the slope jumps, so only smooth activations give the same chains: 60 steps of
+# about three roundings each, in both runs, of positions below 8 (half an ulp is 2.4e-7) add up to at most 9e-5.
 CHAINS = [
     *((torch.float64, activation, 1e-10) for activation in Activation),
     *((torch.float32, activation, 1e-4) for activation in (Activation.GELU, Activation.SILU)),
