@@ -19,6 +19,7 @@ from safetensors.torch import save_file
 import synthsieve
 from synthsieve.archive import ArchiveError, read_arrays
 from synthsieve.config import load_settings, settings_from
+from synthsieve.data.checks import check_dataset
 from synthsieve.data.encoding import from_json
 from synthsieve.data.manifest import indices_of
 from synthsieve.data.schema import read_types
@@ -117,14 +118,16 @@ def test_a_mat_file_that_made_a_c_library_crash(tmp_path: Path) -> None:
 
     path = tmp_path / "a.mat"
     savemat(path, {"X": made_up.images(2, (4, 4, 3)).transpose(1, 2, 3, 0), "y": np.array([[1], [2]], np.uint8)})
-    good = path.read_bytes()
+    good, told = path.read_bytes(), []
     for place in range(128, 200):
         for value in (0, 1, 14, 255):
             path.write_bytes(good[:place] + bytes([value]) + good[place + 1 :])
             try:
-                load(str(path))
-            except DataError:
-                continue
+                check_dataset(load(str(path)))
+            except DataError as error:
+                told.append(str(error))
+    assert told
+    assert not any("\n" in sentence for sentence in told)
 
 
 def test_a_mat_file_packed_around_nothing(tmp_path: Path) -> None:
