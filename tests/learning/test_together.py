@@ -35,6 +35,7 @@ def torchrun(*words, processes=2, **more):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        encoding="utf-8",
         **more,
     )
 
