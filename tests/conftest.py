@@ -6,7 +6,6 @@ import tempfile
 
 import pytest
 from hypothesis import settings
-from hypothesis.internal.conjecture import providers
 
 from tests.scratch import SESSION
 
@@ -34,6 +33,10 @@ def draw_alike(patch):
 
     It has no setting for that. A version without these names draws as it likes, which our tests can bear.
     """
-    none = getattr(providers, "_local_constants", None)
-    if none is not None and hasattr(providers, "_get_local_constants"):
+    try:
+        from hypothesis.internal.conjecture import providers
+
+        none = providers._local_constants
         patch.setattr(providers, "_get_local_constants", lambda: none)
+    except (ImportError, AttributeError):
+        pass
