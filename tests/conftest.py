@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import tempfile
 
 import pytest
@@ -17,6 +18,8 @@ def pytest_configure(config):
     """A folder for what tests share, the same for all processes; the one that began it removes it."""
     if SESSION not in os.environ:
         os.environ[SESSION] = config.synthsieve_runs = tempfile.mkdtemp(prefix="synthsieve-runs-")
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # begun by nohup, or by & in a script, as children would be
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     config.synthsieve_patch = pytest.MonkeyPatch()
     draw_alike(config.synthsieve_patch)
 
