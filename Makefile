@@ -8,7 +8,7 @@ WORKERS ?= $(shell nproc 2>/dev/null || echo 2)
 ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 SCREEN := $(VENV)/.browser
 
-.PHONY: demo gallery test test-browser test-faults check lint slow soak fuzz audit bench bench-selection clean
+.PHONY: demo gallery test test-browser test-faults test-matrix check lint slow soak fuzz audit bench bench-selection clean
 
 $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -36,6 +36,13 @@ test-browser: $(SCREEN)
 
 test-faults: $(STAMP)
 	$(ONE_THREAD) $(BIN)/python -m pytest -q -m faults tests/faults
+
+# The tests on every Python and under every condition that this machine can make; ONLY="ascii 3.13" for some of them,
+# TESTS=tests/export for some tests. Environments and logs are kept in MATRIX.
+MATRIX ?= .matrix
+TESTS ?=
+test-matrix:
+	@$(PYTHON) -m tests.matrix --folder $(MATRIX) --workers $(WORKERS) --only "$(ONLY)" $(TESTS)
 
 lint: $(STAMP)
 	$(BIN)/ruff check src tests benchmarks examples
@@ -72,4 +79,4 @@ bench-selection: $(STAMP)
 	$(BIN)/python benchmarks/selection.py
 
 clean:
-	rm -rf $(VENV) demo build dist
+	rm -rf $(VENV) $(MATRIX) demo build dist

@@ -17,6 +17,7 @@ from synthsieve.experiments.table import Experiment
 from synthsieve.learning.run_folder import Origin
 from tests.experiments.conftest import work_here
 from tests.modalities import image, sound, table, text, vector
+from tests.scratch import SESSION
 
 KINDS = {"image": image, "sound": sound, "table": table, "text": text, "vector": vector}
 CRAIG = Cell(Arm.CRAIG, 60)
@@ -42,8 +43,8 @@ def _made(kind: str) -> Path:
         source = f"small-{kind}"
         if source not in source_names():
             register_source(source, lambda _: KINDS[kind].dataset())
-    whole = Path(os.environ["SYNTHSIEVE_TEST_RUNS"]) / kind
-    with whole.with_suffix(".lock").open("w") as lock:
+    whole = Path(os.environ[SESSION]) / kind
+    with whole.with_suffix(".lock").open("wb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not whole.is_dir():
             _make(source, whole.with_suffix(".partial")).rename(whole)

@@ -1,16 +1,14 @@
 """Hugging Face's `datasets`, offline and with a cache of its own: what reads our exports in tests."""
 
-import atexit
 import os
-import shutil
-import tempfile
+
+from tests.scratch import new_folder
 
 os.environ |= {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
-os.environ["HF_HOME"] = tempfile.mkdtemp(prefix="synthsieve-hub-")
+os.environ["HF_HOME"] = str(new_folder())
 
 import datasets  # after the environment, which it reads once
 
-atexit.register(shutil.rmtree, os.environ["HF_HOME"], ignore_errors=True)
 datasets.disable_progress_bars()
 
 

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -197,7 +198,10 @@ from synthsieve.augmentation import augment
 from synthsieve.config import AugmentationSettings, ModelSettings, SamplingSettings
 from synthsieve.data.encoding import ImageEncoding
 from synthsieve.model.classifier import GenerativeClassifier
+def kilobytes(name):
+    return next(int(line.split()[1]) for line in open("/proc/self/status", encoding="utf-8") if line.startswith(name))
 torch.set_num_threads(1)
+before = kilobytes("VmRSS")
 model = GenerativeClassifier(
     ModelSettings(latent_dim=48, encoder="strided", encoder_width=2, generator="strided", generator_width=2),
     (3, 32, 32), 10, generator=torch.Generator().manual_seed(0))
@@ -205,11 +209,12 @@ settings = AugmentationSettings(pool_size=200_000, gradients="last-layer", requi
 done = augment(model, ImageEncoding((3, 32, 32)), settings=settings, sampling=SamplingSettings(num_steps=60), seed=0)
 assert done.figures["survivors"] == 60_000 and done.figures["selected"] == 6_000
 # Not getrusage: that of a child begins at what its parent once held, and a parent may have held all of SVHN.
-print(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")))
+print(kilobytes("VmHWM") - before)
 """
 
 
 @pytest.mark.slow
-def test_two_hundred_thousand_samples_fit_in_two_gigabytes():
-    told = subprocess.run([sys.executable, "-c", MEMORY], capture_output=True, text=True, check=True)
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
+def test_two_hundred_thousand_samples_fit_in_two_gigabytes_beyond_the_program():
+    told = subprocess.run([sys.executable, "-c", MEMORY], capture_output=True, text=True, check=True, encoding="utf-8")
     assert int(told.stdout) * 1024 < 2e9

@@ -8,7 +8,7 @@ from synthsieve.errors import ConfigError
 
 def test_later_words_win(tmp_path):
     file = tmp_path / "mine.toml"
-    file.write_text("seed = 3\n[learning]\nsteps = 7\nwarmup = 5\n")
+    file.write_text("seed = 3\n[learning]\nsteps = 7\nwarmup = 5\n", encoding="utf-8")
     settings = load_settings(file, ["learning.steps=9"], {"seed": 4, "learning": {"steps": 8}})
     assert (settings.seed, settings.learning.steps, settings.learning.warmup) == (4, 9, 5)
 
@@ -55,6 +55,6 @@ def test_a_missing_or_broken_file_is_named(tmp_path):
     with pytest.raises(ConfigError, match="no preset or TOML file named 'digit-minutes'"):
         load_settings("digit-minutes")
     broken = tmp_path / "broken.toml"
-    broken.write_text("seed = = 3")
+    broken.write_text("seed = = 3", encoding="utf-8")
     with pytest.raises(ConfigError, match="is not valid TOML"):
         load_settings(broken)

@@ -5,7 +5,6 @@ import io
 import json
 import os
 import tempfile
-import time
 import warnings
 from contextlib import redirect_stderr
 
@@ -415,13 +414,37 @@ def test_validation_rows_choose_the_weights_where_there_are_labels_enough(clouds
     assert all("validation_accuracy" in row for row in kept.history_)
 
 
-def test_max_time_is_kept_within_a_tenth_whatever_max_iter_says(clouds):
+class Clock:
+    """A clock that moves on whenever it is read: by `tick` seconds, after `quick` readings by `slow`."""
+
+    def __init__(self, tick, *, quick=10**9, slow=0.0):
+        self.now, self.tick, self.quick, self.slow = 0.0, tick, quick, slow
+
+    def monotonic(self):
+        self.quick -= 1
+        self.now += self.tick if self.quick >= 0 else self.slow
+        return self.now
+
+
+def test_max_time_is_used_and_kept_whatever_max_iter_says(clouds, monkeypatch):
     x, y = clouds
-    started = time.monotonic()
+    clock = Clock(0.1)  # it is read once a step
+    monkeypatch.setattr("synthsieve.estimator.time", clock)
     estimator = small(max_iter=1_000_000, max_time=3.0).fit(x, y)
-    assert time.monotonic() - started < 3.3
+    assert estimator.stopped_because_ == f"all {estimator.n_iter_} steps were done"
     assert estimator.n_iter_ > 5
+    assert 2.4 < clock.now <= 3.0
     assert small(max_iter=3, max_time=60.0).fit(x, y).n_iter_ == 3
+
+
+def test_max_time_ends_a_fit_that_becomes_slower_than_its_first_steps(clouds, monkeypatch):
+    x, y = clouds
+    clock = Clock(0.01, quick=20, slow=0.5)
+    monkeypatch.setattr("synthsieve.estimator.time", clock)
+    estimator = small(max_iter=1_000_000, max_time=3.0).fit(x, y)
+    assert estimator.stopped_because_ == "max_time of 3 s was reached"
+    assert 5 < estimator.n_iter_ < 20
+    assert 3.0 <= clock.now < 3.5  # at most one step late
 
 
 def test_it_works_in_a_pipeline_a_grid_search_and_through_joblib(clouds, tmp_path):

@@ -25,12 +25,12 @@ def test_a_failure_keeps_the_old_file_and_leaves_nothing_behind(tmp_path):
 
     def fail_half_way():
         with written_atomically(path) as partial:
-            partial.write_text("half of")
+            partial.write_text("half of", encoding="utf-8")
             raise RuntimeError
 
     with pytest.raises(RuntimeError):
         fail_half_way()
-    assert json.loads(path.read_text()) == {"one": 1}
+    assert json.loads(path.read_text(encoding="utf-8")) == {"one": 1}
     assert list(tmp_path.iterdir()) == [path]
 
 
@@ -38,7 +38,7 @@ def test_success_replaces_and_makes_folders(tmp_path):
     path = tmp_path / "deep" / "er" / "a.json"
     write_json(path, [1])
     write_json(path, [2])
-    assert json.loads(path.read_text()) == [2]
+    assert json.loads(path.read_text(encoding="utf-8")) == [2]
     assert list(path.parent.iterdir()) == [path]
 
 
@@ -51,7 +51,7 @@ def test_json_has_no_word_for_nan(tmp_path):
 def fill(folder, text, *, fail=False):
     with folder_written_atomically(folder) as partial:
         (partial / "deep").mkdir()
-        (partial / "deep" / "a.txt").write_text(text)
+        (partial / "deep" / "a.txt").write_text(text, encoding="utf-8")
         if fail:
             raise RuntimeError
 
@@ -59,12 +59,12 @@ def fill(folder, text, *, fail=False):
 def test_a_folder_is_replaced_whole_or_stays(tmp_path):
     folder = tmp_path / "new" / "out"
     fill(folder, "one")
-    (folder / "old.txt").write_text("of the first")
+    (folder / "old.txt").write_text("of the first", encoding="utf-8")
     with pytest.raises(RuntimeError):
         fill(folder, "two", fail=True)
-    assert (folder / "deep" / "a.txt").read_text() == "one"
+    assert (folder / "deep" / "a.txt").read_text(encoding="utf-8") == "one"
     fill(folder, "three")
-    assert (folder / "deep" / "a.txt").read_text() == "three"
+    assert (folder / "deep" / "a.txt").read_text(encoding="utf-8") == "three"
     assert not (folder / "old.txt").exists()
     assert os.listdir(folder.parent) == ["out"]
 
@@ -81,12 +81,14 @@ def test_a_failure_to_put_the_new_folder_in_place_brings_the_old_one_back(tmp_pa
     monkeypatch.setattr(type(tmp_path), "rename", refused)
     with pytest.raises(OSError, match="No space"):
         fill(tmp_path / "out", "two")
-    assert (tmp_path / "out" / "deep" / "a.txt").read_text() == "one"
+    assert (tmp_path / "out" / "deep" / "a.txt").read_text(encoding="utf-8") == "one"
     assert os.listdir(tmp_path) == ["out"]
 
 
 def test_what_a_killed_writer_left_is_swept_and_what_it_moved_aside_comes_back(tmp_path):
-    dead = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True)
+    dead = subprocess.run(
+        [sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True, encoding="utf-8"
+    )
     gone, mine = dead.stdout.strip(), os.getpid()
     for name in (
         f".out.1.{gone}.partial",
@@ -95,11 +97,13 @@ def test_what_a_killed_writer_left_is_swept_and_what_it_moved_aside_comes_back(t
         f".other.1.{gone}.partial",
     ):
         (tmp_path / name).mkdir()
-        (tmp_path / name / "a.txt").write_text("left")
-    (tmp_path / f".table.json.{gone}.partial").write_text("half")
+        (tmp_path / name / "a.txt").write_text("left", encoding="utf-8")
+    (tmp_path / f".table.json.{gone}.partial").write_text("half", encoding="utf-8")
     with pytest.raises(RuntimeError):
         fill(tmp_path / "out", "two", fail=True)
-    assert (tmp_path / "out" / "a.txt").read_text() == "left"  # the old folder, which a kill between two renames hid
+    assert (tmp_path / "out" / "a.txt").read_text(
+        encoding="utf-8"
+    ) == "left"  # the old folder, which a kill between two renames hid
     left = {f".out.1.{mine}.partial", f".other.1.{gone}.partial", f".table.json.{gone}.partial", "out"}
     assert set(os.listdir(tmp_path)) == left
     remove_stale_partials(tmp_path)
@@ -110,11 +114,11 @@ def test_what_a_killed_writer_left_is_swept_and_what_it_moved_aside_comes_back(t
 def test_another_process_of_the_same_number_is_another_writer(tmp_path):
     """In a container every command is process 1: what an earlier one left is not taken for its own."""
     with written_atomically(tmp_path / "a.json") as mine:
-        mine.write_text("half")
+        mine.write_text("half", encoding="utf-8")
         number, started = re.fullmatch(r"\.a\.json\.(\d+)-(\d+)\.partial", mine.name).groups()
         assert int(number) == os.getpid()
         for name in (f".b.json.{number}-{int(started) - 1}.partial", ".c.json.1-0000.partial"):
-            (tmp_path / name).write_text("half")
+            (tmp_path / name).write_text("half", encoding="utf-8")
         (tmp_path / f".export.140123.{number}-1.partial").mkdir()
         assert was_cut_short(tmp_path / "b.json")
         assert not was_cut_short(tmp_path / "a.json")
@@ -128,14 +132,14 @@ def test_files_that_belong_together_get_their_names_together(tmp_path):
     def fail_at_the_last():
         with written_together(*paths) as partials:
             for partial in partials[:2]:
-                partial.write_text("whole")
+                partial.write_text("whole", encoding="utf-8")
 
     with pytest.raises(FileNotFoundError):
         fail_at_the_last()
     assert not list(tmp_path.iterdir())
     with written_together(*paths) as partials:
         for partial in partials:
-            partial.write_text("whole")
+            partial.write_text("whole", encoding="utf-8")
     assert sorted(os.listdir(tmp_path)) == ["a", "b", "c"]
 
 

@@ -22,7 +22,7 @@ def test_a_folder_made_for_it_goes_again_if_nothing_was_written(tmp_path):
         assert (tmp_path / "new" / "er" / ".lock").is_file()
     assert not list(tmp_path.iterdir())
     with locked(tmp_path / "new"):
-        (tmp_path / "new" / "a.txt").write_text("kept")
+        (tmp_path / "new" / "a.txt").write_text("kept", encoding="utf-8")
     assert os.listdir(tmp_path / "new") == ["a.txt"]
 
 
@@ -30,7 +30,7 @@ def test_a_lock_ends_with_its_process_and_what_that_left_is_swept(tmp_path):
     child = os.fork()
     if not child:
         with locked(tmp_path):
-            (tmp_path / f".a.json.{os.getpid()}.partial").write_text("half")
+            (tmp_path / f".a.json.{os.getpid()}.partial").write_text("half", encoding="utf-8")
             os.kill(os.getpid(), signal.SIGKILL)
     os.waitpid(child, 0)
     assert len(os.listdir(tmp_path)) == 2

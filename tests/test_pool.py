@@ -51,6 +51,6 @@ def test_a_damaged_file_is_one_sentence(tmp_path, spoil):
     if spoil == "cut":
         path.write_bytes(path.read_bytes()[:200])
     elif spoil == "text":
-        path.write_text("no pool")
+        path.write_text("no pool", encoding="utf-8")
     with pytest.raises(CheckpointError, match="fit again"):
         SyntheticPool.read(path)

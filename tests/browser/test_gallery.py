@@ -120,7 +120,7 @@ def test_the_whole_story(served, page):
     settle(page)
     until(page, f"!document.querySelector('.row:not([hidden]) .tile[data-row=\"{bad[0]}\"]:not([hidden])')")
     assert not set(bad) & set(shown_rows(page))
-    stored = json.loads((out / "marked-bad.json").read_text())["marked"]
+    stored = json.loads((out / "marked-bad.json").read_text(encoding="utf-8"))["marked"]
     assert sorted(*stored.values()) == sorted(int(seed) for seed in view.pool.chain_seed[bad])
 
     # export what is left

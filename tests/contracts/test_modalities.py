@@ -6,7 +6,7 @@ import importlib.util
 import json
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +20,11 @@ from synthsieve.augmentation import augment, draw_again
 from synthsieve.config import Settings, load_settings
 from synthsieve.data import sources
 from synthsieve.data.checks import check_dataset
-from synthsieve.data.dataset import Dataset
+from synthsieve.data.dataset import Dataset, Examples
 from synthsieve.data.encoding import from_json
 from synthsieve.defaults import default_preset
 from synthsieve.drawing import draw_samples
-from synthsieve.errors import SynthsieveError
+from synthsieve.errors import DataError, SynthsieveError
 from synthsieve.evaluation.accuracy import probabilities
 from synthsieve.export.samples import write_items
 from synthsieve.learning import loop
@@ -156,8 +156,14 @@ class DiesAt(Silent):
             raise Killed
 
 
-def test_the_data_pass_every_check(case: Case) -> None:
-    check_dataset(case.dataset())
+def test_the_data_pass_every_check_and_spoiled_data_do_not(case: Case) -> None:
+    dataset = case.dataset()
+    check_dataset(dataset)
+    assert (len(dataset.train.x), dataset.num_classes) == (120, 2)
+    x, y = dataset.train.x, dataset.train.y
+    for spoiled in (Examples(x, y[1:]), Examples(x, y + 1), Examples(x, y.astype(np.int32)), Examples(x[:0], y[:0])):
+        with pytest.raises(DataError, match="training examples"):
+            check_dataset(replace(dataset, train=spoiled))
 
 
 def test_what_is_learned_can_be_told_apart(fitted: tuple[RunFolder, Dataset]) -> None:
@@ -309,4 +315,4 @@ def test_a_kind_can_be_registered_only_once_and_without_touching_the_package() -
             make_encoder=module.make_encoder,
             make_generator=module.BinomialGenerator,
         )
-    assert len(EXAMPLE.read_text().splitlines()) < 80
+    assert len(EXAMPLE.read_text(encoding="utf-8").splitlines()) < 80

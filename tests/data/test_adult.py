@@ -23,9 +23,9 @@ def row(i: int) -> str:
 
 def write_adult(folder: Path, n: int = 60) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "adult.data").write_text("\n".join(row(i) for i in range(n)) + "\n\n")
+    (folder / "adult.data").write_text("\n".join(row(i) for i in range(n)) + "\n\n", encoding="utf-8")
     tests = [row(i).replace("Cuba", "Atlantis") + "." for i in range(n // 2)]
-    (folder / "adult.test").write_text("|1x3 Cross validator\n" + "\n".join(tests) + "\n\n")
+    (folder / "adult.test").write_text("|1x3 Cross validator\n" + "\n".join(tests) + "\n\n", encoding="utf-8")
     return folder
 
 
@@ -46,6 +46,6 @@ def test_both_files_are_read(tmp_path: Path) -> None:
 
 def test_a_file_of_another_form_is_refused(tmp_path: Path) -> None:
     write_adult(tmp_path / "adult")
-    (tmp_path / "adult" / "adult.test").write_text("a,b\n1,2\n")
+    (tmp_path / "adult" / "adult.test").write_text("a,b\n1,2\n", encoding="utf-8")
     with pytest.raises(DataError, match=r"adult\.test cannot be read as Adult's rows"):
         load("adult", data_dir=tmp_path)

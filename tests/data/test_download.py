@@ -166,7 +166,7 @@ def test_an_address_that_is_none(server: Server, tmp_path: Path) -> None:
 
 
 def test_a_folder_that_cannot_be_written(server: Server, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("in the way")
+    (tmp_path / "file").write_text("in the way", encoding="utf-8")
     refused(server, tmp_path / "file" / "folder", "could not be written")
 
 

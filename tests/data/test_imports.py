@@ -9,7 +9,9 @@ import sys
 def _modules_after(code: str) -> set[str]:
     program = f"{code}\nimport sys; print(' '.join(sys.modules))"
     return set(
-        subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout.split()
+        subprocess.run(
+            [sys.executable, "-c", program], check=True, capture_output=True, text=True, encoding="utf-8"
+        ).stdout.split()
     )
 
 

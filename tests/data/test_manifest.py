@@ -27,7 +27,7 @@ def test_written_and_read(digits: Dataset, tmp_path: Path) -> None:
     back = Split.read(tmp_path / "split.json")
     back.check_against(digits)
     assert back.hash == split.hash
-    manifest = json.loads((tmp_path / "split.json").read_text())
+    manifest = json.loads((tmp_path / "split.json").read_text(encoding="utf-8"))
     assert manifest["source"] == "digits"
     assert manifest["sizes"] == {"labeled": 50, "unlabeled": 1245, "validation": 143, "test": 359, "excluded": 0}
     assert manifest["counts"]["labeled"] == dict.fromkeys("0123456789", 5)
@@ -50,10 +50,10 @@ def test_a_changed_manifest_is_refused(digits: Dataset, tmp_path: Path) -> None:
         ({"test_is_own": True}, "another hash"),
         ({"format": "other"}, "not a split manifest"),
     ):
-        path.write_text(json.dumps({**value, **change}))
+        path.write_text(json.dumps({**value, **change}), encoding="utf-8")
         with pytest.raises(DataError, match=message):
             Split.read(path)
-    path.write_text(json.dumps(value)[:500])
+    path.write_text(json.dumps(value)[:500], encoding="utf-8")
     with pytest.raises(DataError, match="cannot be read"):
         Split.read(path)
     with pytest.raises(DataError, match="cannot be read"):

@@ -153,8 +153,8 @@ def test_parquet_floats_that_are_whole_are_classes(tmp_path: Path) -> None:
 
 def test_image_folder_order_and_other_files(tmp_path: Path) -> None:
     root = made_up.write_folder(tmp_path / "pets")
-    (root / "cat" / "notes.txt").write_text("hello")
-    (root / "cat" / ".hidden").write_text("hello")
+    (root / "cat" / "notes.txt").write_text("hello", encoding="utf-8")
+    (root / "cat" / ".hidden").write_text("hello", encoding="utf-8")
     (root / "unlabeled").rename(root / "unlabelled")
     dataset = load(str(root))
     assert dataset.name == "pets"

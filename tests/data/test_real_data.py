@@ -14,23 +14,11 @@ from synthsieve.data.sources import load
 from synthsieve.data.splits import make_split
 
 pytestmark = pytest.mark.slow
-UNPACK = Path(__file__).parents[3] / "shared" / "data" / "unpack.py"
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """`$SYNTHSIEVE_TEST_DATA`, or the copies that lie beside the repository, unpacked."""
-    if given := os.environ.get("SYNTHSIEVE_TEST_DATA"):
-        return Path(given)
-    if not UNPACK.exists():
-        pytest.skip("no real data here: set SYNTHSIEVE_TEST_DATA to a folder with svhn, mnist and adult in it")
-    target = tmp_path_factory.mktemp("real")
-    subprocess.run(
-        [sys.executable, str(UNPACK), str(target), "svhn", "mnist", "adult", "fsdd", "sst2"],
-        check=True,
-        capture_output=True,
-    )
-    return target
+@pytest.fixture
+def folder(real_data: Path) -> Path:
+    return real_data
 
 
 @pytest.fixture(autouse=True)

@@ -31,7 +31,7 @@ def _no_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 def test_a_folder_a_class(tmp_path: Path) -> None:
     root = made_up.write_sound_folder(tmp_path / "tones")
-    (root / "low" / "readme.txt").write_text("words")
+    (root / "low" / "readme.txt").write_text("words", encoding="utf-8")
     dataset = load(str(root))
     assert (dataset.kind, dataset.classes, dataset.name) == (Kind.SOUND, ("high", "low"), "tones")
     assert isinstance(dataset.about, SoundFormat)

@@ -221,7 +221,7 @@ def test_cells_that_are_missing_in_a_csv(suffix: str, tmp_path: Path) -> None:
 def test_a_schema_file(tmp_path: Path) -> None:
     path = made_up.write_csv(tmp_path / "a.csv", "zip,age,y\n10115,3,a\n80331,4,b\n10115,5,a\n")
     schema = tmp_path / "types.toml"
-    schema.write_text('[columns]\nzip = "category"\n')
+    schema.write_text('[columns]\nzip = "category"\n', encoding="utf-8")
     dataset = load(str(path), label="y", schema=schema)
     assert dataset.about.columns[0].categories == ("10115", "80331")
     for text, message in (
@@ -231,7 +231,7 @@ def test_a_schema_file(tmp_path: Path) -> None:
         ('[colums]\nzip = "category"\n', r"one section, \[columns\]"),
         ("[columns", "cannot be read as a schema"),
     ):
-        schema.write_text(text)
+        schema.write_text(text, encoding="utf-8")
         with pytest.raises(DataError, match=message):
             load(str(path), label="y", schema=schema)
     with pytest.raises(DataError, match="cannot be read as a schema"):
@@ -241,7 +241,7 @@ def test_a_schema_file(tmp_path: Path) -> None:
 def test_a_category_by_schema_is_kept_as_written(tmp_path: Path) -> None:
     path = made_up.write_csv(tmp_path / "a.csv", "zip,age,y\n01067,3,a\n80331,4,b\nNA,5,a\n")
     schema = tmp_path / "types.toml"
-    schema.write_text('[columns]\nzip = "category"\n')
+    schema.write_text('[columns]\nzip = "category"\n', encoding="utf-8")
     dataset = load(str(path), label="y", schema=schema)
     back = arrow_from_rows(dataset.train.x, dataset.about)
     assert back.column("zip").to_pylist() == ["01067", "80331", None]

@@ -50,11 +50,11 @@ def test_an_address_that_is_none_is_told(address):
         pass
 
 
-def test_nobody_at_the_address_is_told_at_once_and_nothing_is_written(tmp_path, capsys):
+def test_nobody_at_the_address_is_told_before_ray_is_asked_and_nothing_is_written(tmp_path, capsys, monkeypatch):
     source = write_shards(tmp_path / "in", *rows(300))
-    started = time.monotonic()
+    monkeypatch.setattr("ray.init", lambda **_: pytest.fail("Ray knocks for a long time"))
+    monkeypatch.setattr(on_ray, "_check_health", lambda _: pytest.fail("nobody is there to ask"))
     assert run("select", source, "-o", tmp_path / "out", "--cluster", f"127.0.0.1:{closed_port()}") == 2
-    assert time.monotonic() - started < 15
     err = capsys.readouterr().err
     assert "expected a Ray cluster at 127.0.0.1" in err
     assert len(err.strip().splitlines()) == 1
@@ -118,16 +118,14 @@ def test_options_that_do_not_go_together_are_told(tmp_path, capsys, option):
     assert option[0] in capsys.readouterr().err
 
 
-@pytest.mark.slow
-def test_something_else_at_the_address_is_told_in_time():
+def test_something_else_at_the_address_is_not_waited_for(monkeypatch):
+    monkeypatch.setattr(on_ray, "_SECONDS_TO_ANSWER", 1.0)
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen()
-        started = time.monotonic()
         address = f"127.0.0.1:{listener.getsockname()[1]}"
-        with pytest.raises(ClusterError, match="no answer in"), on_ray.connected(address):
+        with pytest.raises(ClusterError, match="no answer in 1 s"), on_ray.connected(address):
             pass
-        assert time.monotonic() - started < 40
 
 
 @pytest.mark.slow
@@ -139,7 +137,12 @@ def test_ray_on_this_machine_leaves_no_token_in_the_home_folder(tmp_path):
     environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
     environment["HOME"] = str(home)
     done = subprocess.run(
-        [*map(str, command), "--workers", "1", "--quiet"], env=environment, capture_output=True, text=True, check=False
+        [*map(str, command), "--workers", "1", "--quiet"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     assert not list(home.rglob("auth_token"))
@@ -162,7 +165,9 @@ def test_ray_on_this_machine_answers_nobody_without_its_token(alone):
         command = [sys.executable, "-c", ask, ray.get_runtime_context().gcs_address]
         ours = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": os.environ["RAY_AUTH_TOKEN"]}
         for given in (ours, {**ours, "RAY_AUTH_TOKEN": "0" * 64}, {"RAY_AUTH_MODE": "disabled"}):
-            asked = subprocess.run(command, env={**clean, **given}, capture_output=True, text=True, check=False)
+            asked = subprocess.run(
+                command, env={**clean, **given}, capture_output=True, text=True, encoding="utf-8", check=False
+            )
             assert (asked.returncode == 0) == (given is ours), asked.stderr
             assert given is ours or "AuthenticationError" in asked.stderr
 

@@ -41,7 +41,7 @@ def test_shards_are_the_samples_of_one_process(tmp_path, run, monkeypatch):
     assert [path.name for path in paths] == ["part-00000.parquet", "part-00001.parquet", "part-00002.parquet"]
     alone = draw_samples(run.model(), run.encoding, per_class=9, chains=chains, noise=True, seed=5)
     table = pq.read_table(tmp_path / "out")
-    about = json.loads((tmp_path / "out" / "_samples.json").read_text())
+    about = json.loads((tmp_path / "out" / "_samples.json").read_text(encoding="utf-8"))
     x = np.array(table["x"].to_pylist(), dtype=about["x"]["dtype"]).reshape(-1, *about["x"]["shape"])
     assert np.array_equal(x, alone.x)
     assert np.array_equal(np.array(table["latent"].to_pylist(), dtype=np.float32), alone.z)

@@ -51,7 +51,7 @@ def test_a_class_in_one_part_is_chosen_from_as_in_memory(tmp_path, source, name)
     picked = np.flatnonzero(expected["selected"])
     assert chosen["note"] == [f"row {row}" for row in picked]
     assert chosen["weight"] == expected["weight"][picked].tolist()
-    assert json.loads((tmp_path / "summary.json").read_text())["selected"] == len(alone)
+    assert json.loads((tmp_path / "summary.json").read_text(encoding="utf-8"))["selected"] == len(alone)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["selected", "selection", "summary.json"]
 
 

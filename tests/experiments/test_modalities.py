@@ -47,7 +47,7 @@ def test_it_runs_whole_goes_on_and_renders_the_same_again(tmp_path, crew_here, m
     modalities.main([*words, "--seeds", "2"])
     assert len(crew_here) == 10  # the first seed was there
 
-    found = json.loads(results.with_suffix(".json").read_text())["clusters"]
+    found = json.loads(results.with_suffix(".json").read_text(encoding="utf-8"))["clusters"]
     assert found["seeds"] == [0, 1]
     assert found["sizes"] == {"labeled": 12, "unlabeled": 96, "validation": 12, "test": 30}
     assert set(found["chosen"].values()) <= set(found["ours"])
@@ -128,4 +128,4 @@ def test_the_page_has_a_row_for_every_arm(report, tmp_path):
     for name in ("joint", CHOSEN, report.TWIN, "knn", "stump"):
         assert f"\n| {name} | " in text
     assert "## made-up" in text
-    assert (tmp_path / "page.md").read_text() == text
+    assert (tmp_path / "page.md").read_text(encoding="utf-8") == text

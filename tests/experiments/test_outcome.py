@@ -16,8 +16,8 @@ def test_only_what_it_wrote_itself_is_removed_when_another_arm_is_kept(tmp_path)
     out = finished_run("image", tmp_path)
     for name in ("synthetic-for-anna/manifest.json", "synthetic/manifest.json", "synthetic/metadata.csv"):
         (out / name).parent.mkdir(exist_ok=True)
-        (out / name).write_text("{}")
-    (out / "synthetic_notes.md").write_text("mine")
+        (out / name).write_text("{}", encoding="utf-8")
+    (out / "synthetic_notes.md").write_text("mine", encoding="utf-8")
     assert {path.name for path in kept(out, CRAIG)} == {"synthetic.npz", "synthetic.png"}
     assert kept(out, BASELINE) == []
     assert {path.name for path in out.glob("synthetic*")} == {"synthetic", "synthetic-for-anna", "synthetic_notes.md"}

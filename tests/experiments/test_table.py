@@ -101,7 +101,7 @@ def test_check_refuses_what_would_fail_later(tmp_path, more, known, sentence):
 
 
 def test_check_refuses_a_file_and_runs_of_other_settings_or_data(tmp_path, digits):
-    (tmp_path / "file").write_text("mine")
+    (tmp_path / "file").write_text("mine", encoding="utf-8")
     with pytest.raises(SynthsieveError, match="is no folder"):
         experiment(tmp_path / "file").check(digits)
     plan = experiment(tmp_path / "out")

@@ -246,7 +246,7 @@ def test_many_row_groups_and_shards_hold_the_same(tmp_path, monkeypatch):
 
 def test_the_manifest_has_size_and_sum_of_every_file(written):
     _, folder, _, _ = written
-    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
     found = contents(folder)
     del found["manifest.json"]
     assert manifest["files"] == {
@@ -265,7 +265,7 @@ def test_the_same_samples_give_the_same_bytes(written, tmp_path):
 def test_what_the_card_says_can_be_run(written, monkeypatch):
     _, folder, _, _ = written
     monkeypatch.chdir(folder)
-    card = (folder / "README.md").read_text()
+    card = (folder / "README.md").read_text(encoding="utf-8")
     pieces = [part.partition("```")[0] for part in card.split("```python\n")[1:]]
     assert len(pieces) >= 4
     for piece in pieces:
@@ -294,28 +294,32 @@ def test_an_earlier_export_is_replaced_only_by_a_whole_one(tmp_path, monkeypatch
 def test_what_is_no_export_or_was_changed_is_never_replaced(tmp_path):
     for name in ("other", "out"):
         (tmp_path / name).mkdir()
-    (tmp_path / "other" / "thesis.tex").write_text("years of work")
+    (tmp_path / "other" / "thesis.tex").write_text("years of work", encoding="utf-8")
     with pytest.raises(ConfigError, match="holds something else than an export"):
         exported(tmp_path / "other", "grey")
-    (tmp_path / "file").write_text("")
+    (tmp_path / "file").write_text("", encoding="utf-8")
     with pytest.raises(ConfigError, match="is a file"):
         exported(tmp_path / "file", "grey")
     with pytest.raises(ConfigError, match=r"cannot write to .*file/out"):
         exported(tmp_path / "file" / "out", "grey")
     exported(tmp_path / "out", "grey")  # an empty folder is filled
-    (tmp_path / "out" / ".DS_Store").write_text("")
+    (tmp_path / "out" / ".DS_Store").write_text("", encoding="utf-8")
     exported(tmp_path / "out", "grey")
-    (tmp_path / "out" / "notes.md").write_text("mine")
+    (tmp_path / "out" / "notes.md").write_text("mine", encoding="utf-8")
     with pytest.raises(ConfigError, match=r"notes.md was added or changed"):
         exported(tmp_path / "out", "grey")
     (tmp_path / "out" / "notes.md").unlink()
     card = tmp_path / "out" / "README.md"
     for license in ("mit", "cc0-1.0"):  # the latter is as long as "unknown"
-        card.write_text(card.read_text().replace("license: unknown", f"license: {license}"))
+        card.write_text(
+            card.read_text(encoding="utf-8").replace("license: unknown", f"license: {license}"), encoding="utf-8"
+        )
         with pytest.raises(ConfigError, match=r"README.md was added or changed"):
             exported(tmp_path / "out", "grey")
-        card.write_text(card.read_text().replace(f"license: {license}", "license: unknown"))
-    (tmp_path / "out" / "manifest.json").write_text("[" * 10_000)
+        card.write_text(
+            card.read_text(encoding="utf-8").replace(f"license: {license}", "license: unknown"), encoding="utf-8"
+        )
+    (tmp_path / "out" / "manifest.json").write_text("[" * 10_000, encoding="utf-8")
     with pytest.raises(ConfigError, match="something else"):
         exported(tmp_path / "out", "grey")
 

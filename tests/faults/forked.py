@@ -37,7 +37,7 @@ class Forked:
     """A command that runs beside this process."""
 
     def __init__(self, words: Sequence[object], *prepare: Prepare) -> None:
-        self._out, self._said = (tempfile.TemporaryFile("w+") for _ in range(2))  # noqa: SIM115 - `wait` closes them
+        self._out, self._said = (tempfile.TemporaryFile("w+", encoding="utf-8") for _ in range(2))  # noqa: SIM115
         self._begun = time.monotonic()
         self.pid = os.fork()
         if not self.pid:
@@ -80,7 +80,7 @@ def _be_the_command(words: list[str], prepare: Sequence[Prepare], out: IO[str], 
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         os.dup2(out.fileno(), 1)
         os.dup2(said.fileno(), 2)
-        sys.stdout, sys.stderr = (open(stream, "w", closefd=False) for stream in (1, 2))  # noqa: SIM115
+        sys.stdout, sys.stderr = (open(stream, "w", encoding="utf-8", closefd=False) for stream in (1, 2))  # noqa: SIM115
         CrewHere.begun, jobs._Crew = [], CrewHere  # no workers, which would import torch anew
         os.sync = lambda: None  # it would wait for the disks of everybody
         for one in prepare:

@@ -2,7 +2,7 @@
 
     python -m tests.fuzz.atheris_targets 20              every target for 20 seconds, each in a process of its own
     python -m tests.fuzz.atheris_targets 60 mat csv      some of them
-    python -m tests.fuzz.atheris_targets --one mat ...   one, here, with libFuzzer's own options
+    SYNTHSIEVE_TEST_RUNS=build python -m tests.fuzz.atheris_targets --one mat ...    one, with libFuzzer's own options
 
 An input that makes a reader fail is kept as FAILED/TARGET-...; the target is then over. The seeds are the good files of
 `targets`, spoiled by `mutations` as much as by libFuzzer itself.
@@ -10,6 +10,8 @@ An input that makes a reader fail is kept as FAILED/TARGET-...; the target is th
 
 from __future__ import annotations
 
+import functools
+import os
 import re
 import resource
 import subprocess
@@ -20,6 +22,8 @@ from importlib import import_module
 from pathlib import Path
 from random import Random
 from typing import Any
+
+from tests.scratch import SESSION, new_folder
 
 FAILED = Path("build") / "fuzz"
 ROOM = 4 << 30  # bytes of address space beyond what is loaded, so that a claim that is believed ends in an error
@@ -44,7 +48,15 @@ def run_all(seconds: int, names: list[str]) -> int:
             "-print_final_stats=1",
         ]
         command = [sys.executable, "-m", "tests.fuzz.atheris_targets", "--one", name, *options]
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace")
+        with tempfile.TemporaryDirectory(prefix="synthsieve-fuzz-") as scratch:  # libFuzzer ends without cleaning up
+            done = subprocess.run(
+                command,
+                env={**os.environ, SESSION: scratch},
+                capture_output=True,
+                text=True,
+                encoding="utf-8",
+                errors="replace",
+            )
         counts = re.findall(r"stat::number_of_executed_units:\s*(\d+)", done.stderr)
         covered = re.findall(r"cov: (\d+)", done.stderr)
         inputs = int(counts[-1]) if counts else 0
@@ -76,10 +88,14 @@ def run_one(name: str, arguments: list[str]) -> None:
 
     warnings.simplefilter("ignore")
     with atheris.instrument_imports(include=["synthsieve", "zipfile", "tomllib", "json", "csv"]):
+        from synthsieve.data import sources
         from synthsieve.errors import SynthsieveError
         from tests.fuzz.guard import check_cause, status
         from tests.fuzz.mutations import spoiled
         from tests.fuzz.targets import TARGETS
+
+        # The program asks for plug-ins with each reading, which takes longer than most of the readings here.
+        sources.entry_points = functools.cache(sources.entry_points)  # type: ignore[attr-defined]
 
         def one_input(data: bytes) -> None:
             try:
@@ -89,11 +105,11 @@ def run_one(name: str, arguments: list[str]) -> None:
 
         feed, seeds = _select, (bytes(64), bytes(range(256)))
         if name != SELECT:
-            ready = TARGETS[name](Path(tempfile.mkdtemp(prefix="synthsieve-fuzz-")))
+            ready = TARGETS[name](new_folder())
             feed, seeds = ready.feed, ready.seeds
         for seed in seeds:  # compiles, and imports what is imported late
             one_input(seed)
-    corpus = Path(tempfile.mkdtemp(prefix="synthsieve-corpus-"))
+    corpus = new_folder()
     for place, seed in enumerate(seeds):
         (corpus / str(place)).write_bytes(seed)
     most = status("VmSize") + ROOM

@@ -11,7 +11,7 @@ from typing import Any
 
 from synthsieve.errors import SynthsieveError
 
-SECONDS = 10.0  # of one input, on a busy machine
+SECONDS = 300.0  # of one input: beyond it a reader hangs, however slow the machine
 ROOM = 3 << 30  # bytes of address space beyond what the process has
 TOUCHED = 700 << 20  # bytes of memory that may really be used
 _STATUS = Path("/proc/self/status")
@@ -83,7 +83,7 @@ def room_limit(room: int = ROOM) -> Iterator[None]:
 def touched_limit(most: int = TOUCHED) -> Iterator[None]:
     """`Unbounded` where more than `most` bytes of memory were in use at once beyond those before."""
     try:
-        Path("/proc/self/clear_refs").write_text("5")  # forget the peak so far
+        Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")  # forget the peak so far
     except OSError:
         yield
         return
@@ -96,5 +96,5 @@ def touched_limit(most: int = TOUCHED) -> Iterator[None]:
 
 def status(name: str) -> int:
     """A figure of this process, in bytes."""
-    line = next(line for line in _STATUS.read_text().splitlines() if line.startswith(f"{name}:"))
+    line = next(line for line in _STATUS.read_text(encoding="utf-8").splitlines() if line.startswith(f"{name}:"))
     return int(line.split()[1]) * 1024

@@ -11,7 +11,6 @@ import io
 import json
 import shutil
 import socket
-import tempfile
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,7 +23,7 @@ from PIL import Image
 
 from synthsieve import estimator_file, sieve_files
 from synthsieve.config import load_settings
-from synthsieve.data import adult, sources, sst2
+from synthsieve.data import adult, sst2
 from synthsieve.data.download import RemoteFile, fetch
 from synthsieve.data.manifest import Split
 from synthsieve.data.schema import read_types
@@ -52,6 +51,7 @@ from synthsieve.sieve import select
 from tests.data import made_up, made_up_sounds
 from tests.distributed import made_up as distributed_rows
 from tests.learning.conftest import QUICK
+from tests.scratch import new_folder
 
 
 @dataclass(frozen=True)
@@ -73,9 +73,6 @@ class Ready:
         self.path.write_bytes(data)
         self.read()
 
-
-# The program asks for plug-ins with each reading, which takes longer than most of the readings here.
-sources.entry_points = functools.cache(sources.entry_points)  # type: ignore[attr-defined]
 
 Prepare = Callable[[Path], Ready]
 TARGETS: dict[str, Prepare] = {}
@@ -233,7 +230,8 @@ def adult_rows(folder: Path) -> Ready:
     path = folder / "adult.data"
     path.write_text(
         "39, State-gov, 77516, Bachelors, 13, Single, Clerical, Not-in-family, White, Male, 2174, 0, 40, ?, <=50K\n"
-        "50, Self-emp, 83311, Bachelors, 13, Married, Exec, Husband, White, Female, 0, 0, 13, United-States, >50K\n"
+        "50, Self-emp, 83311, Bachelors, 13, Married, Exec, Husband, White, Female, 0, 0, 13, United-States, >50K\n",
+        encoding="utf-8",
     )
     good = adult.read_adult(path)
     schema = adult.read_rows(good.drop_columns(["income"])).schema
@@ -249,7 +247,7 @@ def adult_rows(folder: Path) -> Ready:
 @target
 def sst2_rows(folder: Path) -> Ready:
     for name in sst2.FILES:
-        (folder / name).write_text("sentence\tlabel\nfine and dandy\t1\nawful\t0\n")
+        (folder / name).write_text("sentence\tlabel\nfine and dandy\t1\nawful\t0\n", encoding="utf-8")
     return of_file(folder / "train.tsv", lambda: sst2.load_sst2(Request("sst2", data_dir=folder)))
 
 
@@ -290,7 +288,9 @@ def download(folder: Path) -> Ready:
 @target
 def config_file(folder: Path) -> Ready:
     path = folder / "a.toml"
-    path.write_text('seed = 3\n[learning]\nsteps = 10\nschedule = "cosine"\n[proof]\npool_sizes = [10, 20]\n')
+    path.write_text(
+        'seed = 3\n[learning]\nsteps = 10\nschedule = "cosine"\n[proof]\npool_sizes = [10, 20]\n', encoding="utf-8"
+    )
     presets = Path(load_settings.__code__.co_filename).with_name("presets").glob("*.toml")
     return of_file(path, lambda: load_settings(path), *(preset.read_bytes() for preset in sorted(presets)))
 
@@ -402,7 +402,7 @@ def selections(folder: Path) -> Ready:
 @target
 def history_lines(folder: Path) -> Ready:
     path = folder / "history.jsonl"
-    path.write_text('{"step": 5, "validation_accuracy": 0.5, "kl": 1.0}\n{"step": 10, "kl": 2.0}\n')
+    path.write_text('{"step": 5, "validation_accuracy": 0.5, "kl": 1.0}\n{"step": 10, "kl": 2.0}\n', encoding="utf-8")
 
     def read() -> None:
         mine = history.History(folder)
@@ -460,14 +460,14 @@ def estimator(folder: Path) -> Ready:
 @target
 def marks(folder: Path) -> Ready:
     path = folder / "marked-bad.json"
-    path.write_text(json.dumps({"format": "synthsieve marks 1", "marked": {"abc": [11, 12]}}))
+    path.write_text(json.dumps({"format": "synthsieve marks 1", "marked": {"abc": [11, 12]}}), encoding="utf-8")
     return of_file(path, lambda: Marks.of(folder).rows(_pool()))
 
 
 @target
 def table_json(folder: Path) -> Ready:
     path = folder / "table.json"
-    path.write_text(json.dumps(_table()))
+    path.write_text(json.dumps(_table()), encoding="utf-8")
 
     def read() -> None:
         run = Run.open(folder)
@@ -481,12 +481,13 @@ def table_json(folder: Path) -> Ready:
 def export_manifest(folder: Path) -> Ready:
     out = folder / "export"
     out.mkdir()
-    (out / "data.csv").write_text("x")
+    (out / "data.csv").write_text("x", encoding="utf-8")
     path = out / "manifest.json"
     path.write_text(
         json.dumps(
             {"format": place.FORMAT, "files": {"data.csv": {"bytes": 1, "sha256": hashlib.sha256(b"x").hexdigest()}}}
-        )
+        ),
+        encoding="utf-8",
     )
     return of_file(path, lambda: place.check_place(out))
 
@@ -530,7 +531,7 @@ def _small_run(path: Path) -> RunFolder:
 
 @functools.cache
 def _made_once() -> Path:
-    path = Path(tempfile.mkdtemp(prefix="synthsieve-fuzz-")) / "run"
+    path = new_folder() / "run"
     torch.set_num_threads(1)
     dataset = Origin("digits").load()
     settings = settings_for("digits", overrides=[*QUICK, "learning.steps=3", "learning.evaluate_every=3"])

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import functools
-import tempfile
-from pathlib import Path
 from random import Random
 
 import pytest
@@ -15,6 +13,7 @@ from synthsieve.errors import SynthsieveError
 from tests.fuzz.guard import refused_or_read
 from tests.fuzz.mutations import spoiled
 from tests.fuzz.targets import TARGETS, Ready
+from tests.scratch import new_folder
 
 EXAMPLES = 15  # of each target; `make fuzz` tries thousands
 SLOW = {"weights": 5, "last-checkpoint": 5, "run-json": 8, "download": 8}
@@ -23,7 +22,7 @@ REFUSED = {("images", 4), ("download", 3)}  # good files that are not for us: a 
 
 @functools.cache
 def ready(name: str) -> Ready:
-    return TARGETS[name](Path(tempfile.mkdtemp(prefix="synthsieve-fuzz-")))
+    return TARGETS[name](new_folder())
 
 
 @pytest.mark.parametrize("name", TARGETS)

@@ -19,6 +19,7 @@ from safetensors.torch import save_file
 import synthsieve
 from synthsieve.archive import ArchiveError, read_arrays
 from synthsieve.config import load_settings, settings_from
+from synthsieve.data.checks import check_dataset
 from synthsieve.data.encoding import from_json
 from synthsieve.data.manifest import indices_of
 from synthsieve.data.schema import read_types
@@ -117,14 +118,16 @@ def test_a_mat_file_that_made_a_c_library_crash(tmp_path: Path) -> None:
 
     path = tmp_path / "a.mat"
     savemat(path, {"X": made_up.images(2, (4, 4, 3)).transpose(1, 2, 3, 0), "y": np.array([[1], [2]], np.uint8)})
-    good = path.read_bytes()
+    good, told = path.read_bytes(), []
     for place in range(128, 200):
         for value in (0, 1, 14, 255):
             path.write_bytes(good[:place] + bytes([value]) + good[place + 1 :])
             try:
-                load(str(path))
-            except DataError:
-                continue
+                check_dataset(load(str(path)))
+            except DataError as error:
+                told.append(str(error))
+    assert told
+    assert not any("\n" in sentence for sentence in told)
 
 
 def test_a_mat_file_packed_around_nothing(tmp_path: Path) -> None:
@@ -150,8 +153,8 @@ def test_toml_that_cannot_be_read(text: str, tmp_path: Path) -> None:
 def test_json_that_cannot_be_read(text: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError):
         json_of(text)
-    (tmp_path / "history.jsonl").write_text(text)
-    (tmp_path / "selections.jsonl").write_text(text)
+    (tmp_path / "history.jsonl").write_text(text, encoding="utf-8")
+    (tmp_path / "selections.jsonl").write_text(text, encoding="utf-8")
     if text:
         with pytest.raises(CheckpointError):
             history.read(tmp_path / "history.jsonl")
@@ -161,7 +164,7 @@ def test_json_that_cannot_be_read(text: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("row", ['{"step": 1, "kl": "x"}', '{"step": 1, "a b": 2}', '{"kl": 1}', "[]", '{"step": "1"}'])
 def test_a_row_of_the_history_that_is_none(row: str, tmp_path: Path) -> None:
-    (tmp_path / "history.jsonl").write_text(row)
+    (tmp_path / "history.jsonl").write_text(row, encoding="utf-8")
     with pytest.raises(CheckpointError, match="is damaged"):
         history.read(tmp_path / "history.jsonl")
 
@@ -180,9 +183,9 @@ def test_an_encoding_of_no_image(shape: object) -> None:
 
 def test_settings_that_ask_for_larger_networks_than_the_weights(tmp_path: Path) -> None:
     run = _small_run(tmp_path / "run")
-    value = json.loads((run.path / "run.json").read_text())
+    value = json.loads((run.path / "run.json").read_text(encoding="utf-8"))
     value["settings"]["model"]["encoder_width"] = 65536
-    (run.path / "run.json").write_text(json.dumps(value))
+    (run.path / "run.json").write_text(json.dumps(value), encoding="utf-8")
     with pytest.raises(CheckpointError, match="more than it has"):
         RunFolder.open(run.path).model()
 
@@ -214,7 +217,7 @@ def test_settings_that_are_none(settings: object) -> None:
     ],
 )
 def test_a_table_without_what_is_shown(change: dict[str, object], tmp_path: Path) -> None:
-    (tmp_path / "table.json").write_text(json.dumps(_table() | change))
+    (tmp_path / "table.json").write_text(json.dumps(_table() | change), encoding="utf-8")
     with pytest.raises(CheckpointError, match="cannot be read"):
         open_run(tmp_path)
 

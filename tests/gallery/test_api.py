@@ -165,7 +165,7 @@ def test_real_examples_are_shown_but_none_that_is_held_out(client, room):
 def test_marks_are_written_at_once_excluded_and_taken_back(client, room, out):
     rows = [int(row) for row in room.view.pool.selected[:3]]
     assert client.post("/api/mark", json={"rows": rows, "bad": True}).json() == {"changed": 3, "can_undo": 1}
-    stored = json.loads((out / "marked-bad.json").read_text())["marked"]
+    stored = json.loads((out / "marked-bad.json").read_text(encoding="utf-8"))["marked"]
     assert sorted(*stored.values()) == sorted(int(seed) for seed in room.view.pool.chain_seed[rows])
     told = settled(client)
     assert told["marked"] == 3

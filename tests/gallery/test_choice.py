@@ -12,12 +12,20 @@ from synthsieve.gallery.cache import Recent
 from synthsieve.gallery.choice import Choices, Wish
 from synthsieve.review.pool_view import PoolView
 
+HANGS = 300  # seconds; a working program answers long before, on any machine
+
+
+def half_done(choices, wish):
+    """Wish for it until the work has begun and told how far it has come."""
+    while choices.of(wish, "a", patience=0.05).done != 0.5:
+        pass
+
 
 def test_a_preview_is_shown_first_and_then_the_true_choice(room, monkeypatch):
     go, truly = threading.Event(), PoolView.sieved
 
     def slowly(view, settings, **given):
-        assert go.wait(10)
+        assert go.wait(HANGS)
         return truly(view, settings, **given)
 
     monkeypatch.setattr(PoolView, "sieved", slowly)
@@ -50,14 +58,14 @@ def test_work_on_a_wish_that_no_page_has_is_stopped(room, monkeypatch):
 
     monkeypatch.setattr(PoolView, "sieved", endless)
     choices = Choices(room.view)
-    assert choices.of(Wish(budget=0.2), "a", patience=0.05).done == 0.5
+    half_done(choices, Wish(budget=0.2))
     assert choices.of(Wish(budget=0.3), "a").preview
-    assert choices.of(Wish(budget=0.5), "a", patience=5).preview is False
+    assert choices.of(Wish(budget=0.5), "a", patience=HANGS).preview is False
     assert 0.2 in stopped
     assert begun[-1] == 0.5
-    choices.of(Wish(budget=0.25), "a", patience=0.05)
+    half_done(choices, Wish(budget=0.25))
     choices.use_marks(room.view)  # marks change: all that was wished is chosen anew
-    assert choices.of(Wish(budget=0.5), "b", patience=5).preview is False
+    assert choices.of(Wish(budget=0.5), "b", patience=HANGS).preview is False
     assert 0.25 in stopped
 
 

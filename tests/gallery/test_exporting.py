@@ -34,7 +34,7 @@ def test_an_export_holds_the_choice_without_what_was_rejected_by_hand(client, ro
     ]
     assert sorted(by_hand) == sorted(int(seed) for seed in room.view.pool.chain_seed[bad])
     assert sum(table["selected"]) == len(list((out / "export-1" / "images").rglob("*.png")))
-    manifest = json.loads((out / "export-1" / "manifest.json").read_text())
+    manifest = json.loads((out / "export-1" / "manifest.json").read_text(encoding="utf-8"))
     assert manifest["rows"]["data.parquet"] == 60
     client.post("/api/export", json={"formats": ["npz"], "allow_empty_classes": True})
     assert wait_for(client)["path"] == str(out / "export-2")
@@ -67,7 +67,7 @@ def test_one_export_at_a_time_and_failures_are_told(tmp_path):
 
     def write(to, progress):
         progress.update(1, 2, "writing")
-        assert go.wait(10)
+        assert go.wait(300)
         raise OSError("no space left on device")
 
     exports.begin(write)

@@ -167,7 +167,7 @@ def served(room):
     running = server.server_of(server.guarded_app(room, access), ready.set)
     thread = threading.Thread(target=running.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
-    assert ready.wait(10)
+    assert ready.wait(300)
     yield access
     running.should_exit = True
     thread.join(10)
@@ -179,7 +179,7 @@ def raw(served):
     """path -> status and content, the path sent as it is."""
 
     def get(path):
-        connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=300)
         connection.putrequest("GET", path, skip_accept_encoding=True)
         connection.putheader("Cookie", f"{served.cookie_name}={served.cookie}")
         connection.putheader(KEY_HEADER, served.key)

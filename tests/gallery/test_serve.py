@@ -39,7 +39,7 @@ def test_it_serves_until_ctrl_c(out, room):
         "--json",
         "--quiet",
     ]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8")
     try:
         told = json.loads(process.stdout.readline())
         assert told["samples"] == 60
@@ -53,7 +53,7 @@ def test_it_serves_until_ctrl_c(out, room):
             urllib.request.urlopen(told["url"].partition("?")[0])
     finally:
         process.send_signal(signal.SIGINT)
-        rest, errors = process.communicate(timeout=120)
+        rest, errors = process.communicate(timeout=600)
     assert process.returncode == 0
     assert rest == ""
     assert "the gallery has ended" in errors
@@ -125,13 +125,20 @@ def test_no_command_line_holds_a_token(out, room, tmp_path):
     """A browser that notes what it was given; what it was given leads to the gallery."""
     browser, noted = tmp_path / "browser", tmp_path / "noted"
     browser.write_text(
-        f'#!/bin/sh\nprintf "%s" "$*" > {noted}.part\ncp "${{1#file://}}" {noted}.html\nmv {noted}.part {noted}\n'
+        f'#!/bin/sh\nprintf "%s" "$*" > {noted}.part\ncp "${{1#file://}}" {noted}.html\nmv {noted}.part {noted}\n',
+        encoding="utf-8",
     )
     browser.chmod(0o755)
     command = [sys.executable, "-m", "synthsieve", "serve", str(out), "--arm", CRAIG.name, "--json"]
     environment = {**os.environ, "DISPLAY": ":9", "BROWSER": f"{browser} %s"}
     process = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+        env=environment,
     )
     try:
         assert process.stderr.readline().startswith("loading ")
@@ -140,9 +147,9 @@ def test_no_command_line_holds_a_token(out, room, tmp_path):
         while not noted.exists():
             assert time.monotonic() < end
             time.sleep(0.05)
-        assert "token" not in noted.read_text()
+        assert "token" not in noted.read_text(encoding="utf-8")
         assert b"token=" not in Path(f"/proc/{process.pid}/cmdline").read_bytes()
-        (address,) = set(re.findall(r"http://127[^\"]*", Path(f"{noted}.html").read_text()))
+        (address,) = set(re.findall(r"http://127[^\"]*", Path(f"{noted}.html").read_text(encoding="utf-8")))
         assert address != told["url"]
         for url in (address, told["url"]):
             with urllib.request.urlopen(url) as answer:
@@ -152,4 +159,4 @@ def test_no_command_line_holds_a_token(out, room, tmp_path):
     finally:
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=120)
-    assert not Path(noted.read_text().removeprefix("file://")).parent.exists()
+    assert not Path(noted.read_text(encoding="utf-8").removeprefix("file://")).parent.exists()

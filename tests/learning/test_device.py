@@ -20,7 +20,7 @@ ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": f"{ROOT / 'sr
 @pytest.mark.parametrize("kinds", [("digits",), pytest.param(("image", "table", "sound"), marks=pytest.mark.slow)])
 def test_another_device_learns_the_same(kinds, tmp_path):
     job = [sys.executable, "-m", "tests.learning.far_job", tmp_path, *kinds]
-    done = subprocess.run(job, env=ENVIRONMENT, cwd=ROOT, check=False, capture_output=True, text=True)
+    done = subprocess.run(job, env=ENVIRONMENT, cwd=ROOT, check=False, capture_output=True, text=True, encoding="utf-8")
     assert done.returncode == 0, done.stderr[-3000:]
     for kind in kinds:
         here, far = (read(tmp_path / kind / place / "history.jsonl") for place in ("here", "far"))

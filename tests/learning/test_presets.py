@@ -39,8 +39,12 @@ def one_step(preset, folder, overrides):
     settings = load_settings(preset, ["data.labels=20", "data.validation=extra", *overrides])
     run = RunFolder.create(folder, Origin("noise"), settings, dataset)
     learner = run.new_learner()
+    before = {name: value.clone() for name, value in learner.model.named_parameters()}
     take_step(learner, next(BatchSource(run, dataset)))
     assert learner.step == 1
+    assert all(value.isfinite().all() for value in learner.model.parameters())
+    moved = [name for name, value in learner.model.named_parameters() if not value.equal(before[name])]
+    assert {name.partition(".")[0] for name in moved} == {name.partition(".")[0] for name in before}
     assert all(math.isfinite(value) for value in learner.terms.values())
     assert {"contrast", "elbo", "cross_entropy"} <= set(learner.terms)
 
@@ -50,11 +54,11 @@ def test_there_are_data_for_every_preset():
 
 
 @pytest.mark.parametrize("preset", DATA)
-def test_a_small_batch_goes_through(preset, tmp_path):
+def test_a_small_batch_moves_every_network(preset, tmp_path):
     small = ["learning.batch_labeled=4", "learning.batch_unlabeled=4", "sampling.training_steps=2"]
     one_step(preset, tmp_path / "run", small)
 
 
 @pytest.mark.slow
-def test_the_paper_s_own_setting_takes_a_whole_step(tmp_path):
+def test_a_step_of_the_paper_s_own_setting_moves_every_network(tmp_path):
     one_step("svhn-paper", tmp_path / "run", [])

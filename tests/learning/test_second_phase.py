@@ -68,7 +68,7 @@ def test_a_killed_and_resumed_second_phase_equals_an_unbroken_one(quick_run, dig
     fit(RunFolder.open(broken.path), digits)
     assert same(weights(whole), weights(broken))
     for name in ("history.jsonl", "selections.jsonl"):
-        one, two = ((run.path / name).read_text() for run in (whole, broken))
+        one, two = ((run.path / name).read_text(encoding="utf-8") for run in (whole, broken))
         assert _timeless(one) == _timeless(two)
 
 
@@ -79,7 +79,9 @@ def test_a_branch_equals_a_run_that_never_stopped(quick_run, digits):
     branch(branched, base)
     fit(branched, digits)
     assert same(weights(whole), weights(branched))
-    assert (whole.path / "history.jsonl").read_text() == (branched.path / "history.jsonl").read_text()
+    assert (whole.path / "history.jsonl").read_text(encoding="utf-8") == (branched.path / "history.jsonl").read_text(
+        encoding="utf-8"
+    )
 
 
 def test_a_branch_needs_a_finished_first_phase_of_the_same_settings(quick_run, digits, monkeypatch):

@@ -83,8 +83,8 @@ def test_same_seed_same_bytes_and_another_seed_others(quick_run, digits):
 def test_history_and_the_best_are_written(quick_run, digits):
     run = quick_run()
     result = fit(run, digits)
-    rows = list(csv.DictReader((run.path / "history.csv").open()))
-    lines = [json.loads(line) for line in (run.path / "history.jsonl").read_text().splitlines()]
+    rows = list(csv.DictReader((run.path / "history.csv").open(encoding="utf-8")))
+    lines = [json.loads(line) for line in (run.path / "history.jsonl").read_text(encoding="utf-8").splitlines()]
     assert [int(row["step"]) for row in rows] == [5, 10, 12]
     assert [line["step"] for line in lines] == [5, 10, 12]
     best = max(lines, key=lambda row: (row["validation_accuracy"], -row["validation_cross_entropy"]))

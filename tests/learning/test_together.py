@@ -35,6 +35,7 @@ def torchrun(*words, processes=2, **more):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        encoding="utf-8",
         **more,
     )
 
@@ -178,7 +179,9 @@ def test_one_process_goes_on_with_what_two_began(tmp_path):
     before = read(tmp_path / "run" / "history.jsonl")
     assert before[-1]["step"] < 300
     alone = [sys.executable, *map(str, words(tmp_path / "run", *long)), "--resume"]
-    done = subprocess.run(alone, env=ENVIRONMENT, cwd=ROOT, check=False, capture_output=True, text=True)
+    done = subprocess.run(
+        alone, env=ENVIRONMENT, cwd=ROOT, check=False, capture_output=True, text=True, encoding="utf-8"
+    )
     assert done.returncode == 0, done.stderr
     after = read(tmp_path / "run" / "history.jsonl")
     assert [row["step"] for row in after] == list(range(10, 301, 10))
@@ -198,7 +201,7 @@ def _wait_for(path, job):
 
 def _child(parent, rank=1):
     """The process of that rank that torchrun started."""
-    for child in Path(f"/proc/{parent}/task/{parent}/children").read_text().split():
+    for child in Path(f"/proc/{parent}/task/{parent}/children").read_text(encoding="utf-8").split():
         if f"RANK={rank}".encode() in Path(f"/proc/{child}/environ").read_bytes().split(b"\0"):
             return int(child)
     raise AssertionError(f"no process of rank {rank}")

@@ -251,7 +251,10 @@ def test_every_figure_of_every_kind_of_data_can_be_drawn_by_all(kind, tmp_path):
 def test_losses_and_accuracy_are_the_history_s(table_run):
     charts = charts_of(table_run)
     assert set(charts) == set(OF_RUN)
-    rows = [json.loads(line) for line in (table_run.first_phase.path / "history.jsonl").read_text().splitlines()]
+    rows = [
+        json.loads(line)
+        for line in (table_run.first_phase.path / "history.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
     first = next(layer for layer in of(charts["accuracy"], Line) if layer.name == "first phase")
     assert first.y == tuple(100 * row["validation_accuracy"] for row in rows)
     learned = of(charts["losses"], Line)[0]

@@ -159,7 +159,7 @@ def test_without_validation_rows_no_arm_is_said_to_be_chosen_on_them(out, tmp_pa
     copy = tmp_path / "copy"
     shutil.copytree(out, copy)
     table = {**open_run(copy).table, "choice": None, "validation_examples": 0}
-    (copy / "table.json").write_text(json.dumps(table))
+    (copy / "table.json").write_text(json.dumps(table), encoding="utf-8")
     text = read(write_report(open_run(copy)))
     assert "There are no validation examples to choose a variant on" in text
     assert "chosen on 0" not in text

@@ -115,7 +115,7 @@ def test_marked_samples_are_rejected_by_hand_and_never_chosen_again(tmp_path):
 
 @pytest.mark.parametrize("text", ["{", "{}", '{"format": "synthsieve marks 1", "marked": {"a": [-1]}}', "[" * 10_000])
 def test_damaged_marks_are_told(tmp_path, text):
-    (tmp_path / "marked-bad.json").write_text(text)
+    (tmp_path / "marked-bad.json").write_text(text, encoding="utf-8")
     with pytest.raises(CheckpointError, match="cannot be read"):
         Marks.of(tmp_path)
 

@@ -50,7 +50,7 @@ def test_a_run_without_a_pool_opens_but_has_none_to_show(out):
     ],
 )
 def test_a_damaged_table_is_told(tmp_path, text, said):
-    (tmp_path / "table.json").write_text(text)
+    (tmp_path / "table.json").write_text(text, encoding="utf-8")
     with pytest.raises(CheckpointError, match=said):
         open_run(tmp_path)
 

@@ -111,7 +111,7 @@ def opened(out):
 def test_the_manifest_tells_where_the_samples_come_from(opened, tmp_path):
     run, view = opened
     exported = export_view(view, view.sieved(), to=tmp_path / "home", table=run.table)
-    manifest = json.loads((tmp_path / "home" / "manifest.json").read_text())
+    manifest = json.loads((tmp_path / "home" / "manifest.json").read_text(encoding="utf-8"))
     assert manifest == exported.manifest
     assert manifest["source"]["arm"] == CRAIG.name
     assert manifest["source"]["model_hash"] == view.pool.origin["model_hash"]
@@ -132,7 +132,7 @@ def test_the_manifest_tells_where_the_samples_come_from(opened, tmp_path):
     assert manifest["quality"] == run.table["quality"]
     assert manifest["command"] == "synthsieve export OUT --arm 'entropy + CRAIG, L=60' --seed 0"
     assert str(tmp_path) not in json.dumps(manifest)
-    card = (tmp_path / "home" / "README.md").read_text()
+    card = (tmp_path / "home" / "README.md").read_text(encoding="utf-8")
     assert manifest["proof"]["words"] in card
     assert copies_in_words(run.table["quality"]["memorisation"])[1:] in card
     report = exported.as_dict()
@@ -235,7 +235,7 @@ def test_a_run_alone_has_no_proof(opened, tmp_path):
     done = export_view(alone.pool(), alone.pool().sieved(), to=tmp_path / "home", table=alone.table)
     assert done.manifest["proof"]["words"] == NOT_PROVED
     assert done.manifest["command"] == "synthsieve export OUT"
-    assert NOT_PROVED in (tmp_path / "home" / "README.md").read_text()
+    assert NOT_PROVED in (tmp_path / "home" / "README.md").read_text(encoding="utf-8")
 
 
 def test_a_damaged_table_and_an_empty_choice_are_told(opened, tmp_path):

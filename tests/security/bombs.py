@@ -152,7 +152,7 @@ def main(folder: Path) -> None:
         place = folder / str(number)
         place.mkdir()
         path = write(place)
-        Path("/proc/self/clear_refs").write_text("5")
+        Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")
         before = status("VmRSS")
         became = outcome(lambda path=path: load(path, label="c0"))  # type: ignore[misc]
         print(json.dumps({"name": name, "became": became, "bytes": status("VmHWM") - before}), flush=True)

@@ -22,7 +22,9 @@ def became(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, obje
     if not Path("/proc/self/clear_refs").exists():
         pytest.skip("peaks of memory are read from /proc")
     command = [sys.executable, "-m", "tests.security.bombs", str(tmp_path_factory.mktemp("bombs"))]
-    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
+    done = subprocess.run(
+        command, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"}, encoding="utf-8"
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     return {line["name"]: line for line in map(json.loads, done.stdout.splitlines())}
 

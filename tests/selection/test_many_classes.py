@@ -157,5 +157,7 @@ print(status("VmHWM") - before)
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="the peak is read from Linux's /proc")
 def test_the_limit_holds_with_a_thousand_classes():
     """The input has 40 MB, the same in float64 80 MB: any copy of it would be over the limit."""
-    done = subprocess.run([sys.executable, "-c", MEASURED], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURED], capture_output=True, text=True, encoding="utf-8", check=True
+    )
     assert int(done.stdout) < 60 * MEGABYTE

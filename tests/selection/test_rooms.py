@@ -126,11 +126,13 @@ def test_a_kernels_cache_is_stale_when_any_kernels_file_changed(tmp_path):
     shutil.copy(compiled.__file__, room / "compiled.py")
     (room / "outer.py").write_text(
         "from room.compiled import kernel\nfrom room.inner import inner\n"
-        "@kernel\ndef outer(x):\n    return inner(x)\nprint(outer(1))\n"
+        "@kernel\ndef outer(x):\n    return inner(x)\nprint(outer(1))\n",
+        encoding="utf-8",
     )
     for value in (10, 20):
         (room / "inner.py").write_text(
-            f"from room.compiled import kernel\n@kernel\ndef inner(x):\n    return x + {value}\n"
+            f"from room.compiled import kernel\n@kernel\ndef inner(x):\n    return x + {value}\n",
+            encoding="utf-8",
         )
         done = subprocess.run(
             [sys.executable, "-c", "import room.outer"], cwd=tmp_path, capture_output=True, check=True

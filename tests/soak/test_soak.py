@@ -98,7 +98,7 @@ def soak(folder: Path, seconds: float, tell: Callable[[str], None] = lambda _: N
 
 def _in_use() -> int:
     """Bytes of memory that this process has in use."""
-    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 @pytest.mark.slow

@@ -46,11 +46,11 @@ def test_fit_writes_a_run_and_says_how_it_went(fitted):
     out, report = fitted
     assert report["steps"] == 12
     assert 0 <= report["test_interval"][0] <= report["test_accuracy"] <= report["test_interval"][1] <= 1
-    run = json.loads((out / "run.json").read_text())
+    run = json.loads((out / "run.json").read_text(encoding="utf-8"))
     assert run["settings"]["seed"] == 3
     assert run["settings"]["data"]["labels"] == 60
     assert run["versions"]["torch"]
-    split = json.loads((out / "split.json").read_text())
+    split = json.loads((out / "split.json").read_text(encoding="utf-8"))
     assert split["sizes"]["labeled"] == 60
     assert split["hash"] == run["split_hash"]
 
@@ -59,7 +59,7 @@ def test_evaluate_repeats_what_fit_said(fitted):
     out, report = fitted
     again = json.loads(synthsieve("evaluate", out, "--json", "--threads", 1).stdout)
     assert again["accuracy"] == report["test_accuracy"]
-    assert json.loads((out / "evaluation.json").read_text())["accuracy"] == report["test_accuracy"]
+    assert json.loads((out / "evaluation.json").read_text(encoding="utf-8"))["accuracy"] == report["test_accuracy"]
     validation = json.loads(synthsieve("evaluate", out, "--part", "validation", "--json", "--threads", 1).stdout)
     assert validation["accuracy"] == report["validation_accuracy"]
 
@@ -166,7 +166,7 @@ def test_a_table_of_vectors_goes_the_whole_way(tmp_path):
         for i, ((a, b, c), k) in enumerate(zip(x, y, strict=True))
     ]
     table = tmp_path / "table.csv"
-    table.write_text("\n".join(rows))
+    table.write_text("\n".join(rows), encoding="utf-8")
     out = tmp_path / "out"
     synthsieve("fit", table, "-o", out, "--label", "kind", "--labels", 20, "--threads", 1, *quick())
     said = synthsieve("sample", out, "--per-class", 3, "--threads", 1).stdout
@@ -192,10 +192,10 @@ def test_doctor_names_versions_data_and_presets(tmp_path):
 def test_help_and_import_need_no_torch():
     heavy = "{'torch', 'numba', 'sklearn', 'scipy'}"
     code = f"import sys, synthsieve, synthsieve.cli.app; print(sorted({heavy} & set(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, encoding="utf-8")
     assert done.stdout.strip() == "[]"
     words = [sys.executable, "-m", "synthsieve", "--help"]
-    assert "fit" in subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    assert "fit" in subprocess.run(words, capture_output=True, text=True, check=True, encoding="utf-8").stdout
 
 
 def test_tensorboard_is_an_extra_and_says_so(tmp_path):

@@ -11,14 +11,16 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 def test_draw_and_sieve(tmp_path):
     command = [sys.executable, EXAMPLES / "draw_and_sieve.py", "--out", tmp_path / "out", "--steps", "60"]
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=True)
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=True, encoding="utf-8")
     assert "10,000 drawn, " in done.stdout
     assert "drawn again: the same" in done.stdout
     assert (tmp_path / "out" / "selected.png").stat().st_size > 1000
 
 
 def test_sieve_alone():
-    done = subprocess.run([sys.executable, EXAMPLES / "sieve_alone.py"], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, EXAMPLES / "sieve_alone.py"], capture_output=True, text=True, check=True, encoding="utf-8"
+    )
     assert "3,000 rows" in done.stdout
     *_, last = done.stdout.splitlines()
     shares = [float(word.rstrip("%")) for word in last.replace(",", "").split() if word.endswith("%")]
@@ -27,7 +29,7 @@ def test_sieve_alone():
 
 def test_sound(tmp_path):
     command = [sys.executable, EXAMPLES / "sound.py", "--out", tmp_path / "out", "--steps", "15"]
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=True)
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=True, encoding="utf-8")
     assert "20 labels, " in done.stdout
     assert "6 new sounds in " in done.stdout
     assert len(list((tmp_path / "out" / "samples").rglob("*.wav"))) == 6
@@ -35,23 +37,27 @@ def test_sound(tmp_path):
 
 def test_table(tmp_path):
     command = [sys.executable, EXAMPLES / "table.py", "--out", tmp_path / "shop", "--steps", "12"]
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=True)
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=True, encoding="utf-8")
     assert "order_id: id" in done.stdout
     assert "of 500 rows never seen" in done.stdout
-    assert (tmp_path / "shop" / "synthetic.csv").read_text().startswith("order_id,price,discount,size,gift,day,outcome")
+    assert (
+        (tmp_path / "shop" / "synthetic.csv")
+        .read_text(encoding="utf-8")
+        .startswith("order_id,price,discount,size,gift,day,outcome")
+    )
     assert "marginals 0." in done.stdout
 
 
 def test_text(tmp_path):
     command = [sys.executable, EXAMPLES / "text.py", "--out", tmp_path / "out", "--steps", "15"]
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=True)
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=True, encoding="utf-8")
     assert "of 200 sentences never seen" in done.stdout
-    assert len((tmp_path / "out" / "samples.csv").read_text().splitlines()) == 11
+    assert len((tmp_path / "out" / "samples.csv").read_text(encoding="utf-8").splitlines()) == 11
 
 
 def test_embeddings():
     command = [sys.executable, EXAMPLES / "embeddings.py", "--steps", "30"]
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=True)
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=True, encoding="utf-8")
     first, *drawn = done.stdout.splitlines()
     assert "of 100 questions never seen" in first
     assert len(drawn) == 10
@@ -60,14 +66,14 @@ def test_embeddings():
 
 def test_own_modality():
     command = [sys.executable, EXAMPLES / "own_modality_used.py", "--steps", "40"]
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=True)
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=True, encoding="utf-8")
     assert "of 397 digits never seen" in done.stdout
     assert len(done.stdout.strip().splitlines()) == 9
 
 
 def test_image(tmp_path):
     command = [sys.executable, EXAMPLES / "image.py", "--out", tmp_path / "out", "--steps", "30"]
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=True)
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=True, encoding="utf-8")
     assert "of 397 digits never seen" in done.stdout
     assert "synthetic examples kept of 2000 drawn" in done.stdout
     assert (tmp_path / "out" / "kept.png").stat().st_size > 500
@@ -76,7 +82,7 @@ def test_image(tmp_path):
 def test_figures(tmp_path):
     out = finished_run("digits", tmp_path)
     command = [sys.executable, EXAMPLES / "figures.py", out, "--out", tmp_path / "figures"]
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=True)
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=True, encoding="utf-8")
     assert " figures: arms, accuracy, losses" in done.stdout
     assert "60 samples by the classifier's entropy" in done.stdout
     assert (tmp_path / "figures" / "arms.svg").read_text(encoding="utf-8").startswith("<svg")

@@ -42,7 +42,7 @@ def test_export_writes_beside_the_run_and_tells_what(out):
 def test_the_card_says_how_to_get_the_same_again(out, tmp_path):
     words = ["--arm", "entropy, L=60", "--keep-fraction", "0.2", "--budget", "0.5", "--format", "npz", "--all"]
     synthsieve("export", out, "--to", tmp_path / "one", *words)
-    card = (tmp_path / "one" / "README.md").read_text()
+    card = (tmp_path / "one" / "README.md").read_text(encoding="utf-8")
     command = re.search(r"```sh\nsynthsieve (.*)\n```", card)[1]
     again = [str(out) if word == "OUT" else word for word in shlex.split(command)]
     synthsieve(*again, "--to", tmp_path / "two")

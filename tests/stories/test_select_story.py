@@ -86,8 +86,8 @@ def test_a_folder_of_parquet_is_one_table(tmp_path, pool, capsys):
     folder.mkdir()
     for number in range(3):
         pq.write_table(table[100 * number : 100 * (number + 1)], folder / f"{number}.parquet")
-    (folder / "notes.txt").write_text("not a table")
-    (folder / "_about.parquet").write_text("not for readers of rows")
+    (folder / "notes.txt").write_text("not a table", encoding="utf-8")
+    (folder / "_about.parquet").write_text("not for readers of rows", encoding="utf-8")
     command = ("--keep-fraction", "0.5", "--quiet")
     assert run("select", tmp_path / "whole.parquet", "-o", tmp_path / "one", *command) == 0
     assert run("select", folder, "-o", tmp_path / "two", *command) == 0

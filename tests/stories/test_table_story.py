@@ -42,12 +42,12 @@ def test_a_csv_is_learned_and_drawn_rows_have_its_columns(tmp_path, mixed):
 def test_a_schema_and_a_class_of_one_row(tmp_path, mixed):
     kinds = ["lone" if i == 7 else kind for i, kind in enumerate(mixed.column("kind").to_pylist())]
     parquet.write_table(mixed.set_column(7, "kind", [pa.array(kinds)]), tmp_path / "shop.parquet")
-    (tmp_path / "types.toml").write_text('[columns]\nid = "ignore"\ngain = "category"\n')
+    (tmp_path / "types.toml").write_text('[columns]\nid = "ignore"\ngain = "category"\n', encoding="utf-8")
     fit(tmp_path / "shop.parquet", tmp_path / "out", "--schema", tmp_path / "types.toml", labels=30)
-    described = json.loads((tmp_path / "out" / "run.json").read_text())["encoding"]["schema"]
+    described = json.loads((tmp_path / "out" / "run.json").read_text(encoding="utf-8"))["encoding"]["schema"]
     assert {column["name"]: column["type"] for column in described}["gain"] == "category"
     assert "id" not in {column["name"] for column in described}
-    counts = json.loads((tmp_path / "out" / "split.json").read_text())["counts"]
+    counts = json.loads((tmp_path / "out" / "split.json").read_text(encoding="utf-8"))["counts"]
     assert counts["labeled"]["lone"] == 1
     said = synthsieve("sample", tmp_path / "out", "--per-class", 2, "--threads", 1).stdout
     assert "6 samples, 2 of each of 3 classes" in said

@@ -68,7 +68,7 @@ def _temporal(values: np.ndarray, missing: np.ndarray, kind: Any) -> Any:
     import pyarrow as pa
 
     if str(kind).startswith("timestamp[ns"):
-        reach = 9_223_372_036_000_000  # microseconds, to the second: what 64 bits of nanoseconds hold
+        reach = 9_223_372_036_854_774  # microseconds: the most in float64 that 64 bits of nanoseconds hold
         counts = pa.array(whole_numbers(np.clip(values, -reach, reach), np.int64), mask=missing)
         return counts.cast(pa.timestamp("us", kind.tz)).cast(kind)
     narrow = pa.types.is_date32(kind) or pa.types.is_time32(kind)

@@ -241,7 +241,13 @@ def _check_health(address: str) -> None:
     command = [sys.executable, "-m", "ray.scripts.scripts", "health-check", "--address", address]
     try:
         asked = subprocess.run(
-            command, capture_output=True, text=True, errors="replace", timeout=_SECONDS_TO_ANSWER, check=False
+            command,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_SECONDS_TO_ANSWER,
+            check=False,
+            encoding="utf-8",
         )
     except subprocess.TimeoutExpired:
         raise ClusterError(_unreachable(address, f"no answer in {_SECONDS_TO_ANSWER:.0f} s")) from None

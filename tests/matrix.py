@@ -1,0 +1,267 @@
+"""The tests under every condition that this machine can make, one line for each: what `make test-matrix` runs.
+
+    python -m tests.matrix                                     every condition
+    python -m tests.matrix --list                              their names
+    python -m tests.matrix --only "ascii 3.13" tests/export    some conditions, some tests
+
+Each Python that the package supports and the machine has gets its own virtual environment below `--folder`, which is
+kept for the next time. The exit code is 1 if a condition failed. A condition that this machine cannot make is skipped
+with a reason, which is no failure. Only the standard library is used here: this runs before anything is installed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import glob
+import hashlib
+import os
+import platform
+import pwd
+import re
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+VERSIONS = ("3.11", "3.12", "3.13")
+TELL = "import ensurepip, sys, venv; print(*sys.version_info[:2], sep='.'); print(sys.base_prefix)"
+NOT_COPIED = {"build", "data", "demo", "dist", "runs"}  # what commands leave in the root of the tree
+# What would make one condition like another, or differ between machines.
+NOT_INHERITED = re.compile(r"(LANG|LC_|TZ$|HOME$|TMPDIR|XDG_|PYTHON|PYTEST|VIRTUAL_ENV|MPL|SYNTHSIEVE|MAKE)")
+# Their kernels sum in other orders, so that last digits differ.
+AVX2 = {
+    "ATEN_CPU_CAPABILITY": "avx2",
+    "MKL_ENABLE_INSTRUCTIONS": "AVX2",
+    "ONEDNN_MAX_CPU_ISA": "AVX2",
+    "NUMBA_CPU_NAME": "haswell",
+}
+SSE = {
+    "ATEN_CPU_CAPABILITY": "default",
+    "MKL_ENABLE_INSTRUCTIONS": "SSE4_2",
+    "ONEDNN_MAX_CPU_ISA": "SSE41",
+    "NUMBA_CPU_NAME": "nehalem",
+}
+ASCII = {"LANG": "C", "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+
+
+@dataclass(frozen=True)
+class Condition:
+    """Attributes:
+    name: what is printed, and what `--only` takes.
+    environment: variables that make it.
+    arguments: more arguments of pytest.
+    closed_home: the home folder cannot be written to.
+    other_user: the tests run as `nobody`, in a copy of the tree.
+    version: the Python it needs; any where empty.
+    lacking: why this machine cannot make it; "" where it can.
+    """
+
+    name: str
+    environment: Mapping[str, str] = field(default_factory=dict)
+    arguments: tuple[str, ...] = ()
+    closed_home: bool = False
+    other_user: bool = False
+    version: str = ""
+    lacking: Callable[[], str] = lambda: ""
+
+
+def _x86() -> str:
+    return "" if platform.machine().lower() in ("x86_64", "amd64") else "not an x86 processor"
+
+
+def _zones() -> str:
+    return "" if Path("/usr/share/zoneinfo/Asia/Tokyo").exists() else "no time zones are installed"
+
+
+def _root() -> str:
+    return "" if os.geteuid() == 0 else "only root can; every other condition runs as a normal user here"
+
+
+CONDITIONS = (
+    *(Condition(version, version=version) for version in VERSIONS),
+    Condition("avx2", AVX2, lacking=_x86),
+    Condition("sse", SSE, lacking=_x86),
+    Condition("random-order", {"SYNTHSIEVE_TEST_ORDER": "1"}, ("-p", "tests.random_order")),
+    Condition("ascii", ASCII),
+    Condition("tokyo", {"TZ": "Asia/Tokyo"}, lacking=_zones),
+    Condition("closed-home", closed_home=True),
+    Condition("other-user", closed_home=True, other_user=True, lacking=_root),
+)
+
+
+@dataclass(frozen=True)
+class Python:
+    """An interpreter; `shared` if every user can run it."""
+
+    version: str
+    path: Path
+    shared: bool
+
+
+def pythons() -> dict[str, Python]:
+    """The interpreters of this machine by version; of two alike the one that every user can run."""
+    found: dict[str, Python] = {}
+    for path in dict.fromkeys(path.resolve() for path in _candidates()):
+        told = subprocess.run([path, "-c", TELL], capture_output=True, encoding="utf-8", check=False)
+        version, _, prefix = told.stdout.strip().partition("\n")
+        if told.returncode or version not in VERSIONS:
+            continue
+        python = Python(version, path, is_open(path) and is_open(Path(prefix)))
+        if version not in found or (python.shared and not found[version].shared):
+            found[version] = python
+    return found
+
+
+def _candidates() -> Iterator[Path]:
+    names = [f"python{version}" for version in VERSIONS]
+    pyenv = os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")
+    path = os.environ.get("PATH", "").split(os.pathsep)
+    yield Path(sys.executable)
+    for folder in (*path, "/usr/bin", "/usr/local/bin", *sorted(glob.glob(f"{pyenv}/versions/3.*/bin"))):
+        if Path(folder).name != "shims":  # of pyenv: they stand for any version
+            yield from (Path(folder, name) for name in names if os.access(Path(folder, name), os.X_OK))
+
+
+def is_open(path: Path) -> bool:
+    """Whether every user can read and run what lies there."""
+    wanted = stat.S_IROTH | stat.S_IXOTH
+    return path.stat().st_mode & wanted == wanted and all(up.stat().st_mode & stat.S_IXOTH for up in path.parents)
+
+
+def installed(python: Python, folder: Path) -> Path:
+    """The interpreter of an environment with the package and its tools; made once for these requirements."""
+    venv = folder / f"venv-{python.version}"
+    wanted = hashlib.sha256(f"{python.path} {ROOT}".encode())
+    for name in ("pyproject.toml", "constraints.txt"):
+        wanted.update((ROOT / name).read_bytes())
+    stamp, inner = venv / ".installed", venv / "bin" / "python"
+    if not stamp.is_file() or stamp.read_text(encoding="utf-8") != wanted.hexdigest():
+        shutil.rmtree(venv, ignore_errors=True)
+        print(f"installing for Python {python.version}", file=sys.stderr, flush=True)
+        subprocess.run([python.path, "-m", "venv", venv], check=True)
+        pip = [inner, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-c", "constraints.txt"]
+        subprocess.run([*pip, "-e", ".[dev]"], check=True, cwd=ROOT)
+        stamp.write_text(wanted.hexdigest(), encoding="utf-8")
+    return inner
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a condition: `counts` of tests by their result, and what is wrong, "" if nothing is."""
+
+    counts: Mapping[str, int]
+    wrong: str
+
+
+def outcome(code: int, output: str, left: Sequence[str] = ()) -> Outcome:
+    """Read pytest's exit code, its last lines, and the names of what it left in the temporary folder."""
+    last = output.strip().rpartition("\n")[2]
+    told = re.findall(r"(\d+) (passed|failed|skipped|error)", last) if re.search(r" in [\d.]+s", last) else []
+    counts = {name: int(count) for count, name in told}
+    wrong = "" if code == 0 else f"pytest ended with {code}"
+    ours = [name for name in left if name.startswith("synthsieve")]
+    if ours and not wrong:
+        wrong = f"left in the temporary folder: {', '.join(sorted(ours))}"
+    return Outcome(counts, wrong)
+
+
+def run(condition: Condition, python: Path, log: Path, *, workers: int, tests: Sequence[str]) -> Outcome:
+    """Run the tests once; what they print goes to `log`."""
+    with tempfile.TemporaryDirectory(prefix="m-") as name:  # short: the sockets of Ray lie in it
+        place, tree = Path(name), ROOT
+        place.chmod(0o755)
+        home, temporary = place / "home", place / "tmp"
+        home.mkdir(mode=0o500 if condition.closed_home else 0o700)
+        temporary.mkdir()
+        user: dict[str, object] = {}
+        if condition.other_user:
+            nobody = pwd.getpwnam("nobody")
+            tree = place / "tree"
+            _copy(tree)
+            for path in (temporary, tree, *tree.rglob("*")):
+                os.chown(path, nobody.pw_uid, nobody.pw_gid, follow_symlinks=False)
+            home.chmod(0o555)
+            user = {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
+        elif condition.closed_home and os.geteuid() == 0:
+            home = Path("/dev/null")  # root may write into any folder, but that is none
+        environment = {key: value for key, value in os.environ.items() if not NOT_INHERITED.match(key)}
+        environment |= {"HOME": str(home), "TMPDIR": str(temporary), "LANG": "C.UTF-8", "PYTHONPATH": str(tree / "src")}
+        environment |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", **condition.environment}
+        command = [python, "-m", "pytest", "-q", "-n", str(workers), "-p", "no:cacheprovider", *condition.arguments]
+        with log.open("wb") as stream:
+            both = {"stdout": stream, "stderr": subprocess.STDOUT}
+            ended = subprocess.run([*command, *tests], cwd=tree, env=environment, check=False, **both, **user)
+        left = [path.name for path in temporary.iterdir()]
+        return outcome(ended.returncode, log.read_text(encoding="utf-8", errors="replace"), left)
+
+
+def _copy(to: Path) -> None:
+    """The tree without what is hidden, and without what commands left in it."""
+    to.mkdir()
+    for path in sorted(ROOT.iterdir()):
+        if path.is_file():
+            shutil.copy(path, to / path.name)
+        elif (path.name not in NOT_COPIED and not path.name.startswith(".")) or path.name == ".ci":
+            shutil.copytree(path, to / path.name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+
+
+def why_not(condition: Condition, python: Python | None, folder: Path) -> str:
+    """Why a condition cannot be made here, "" if it can."""
+    if python is None:
+        return f"no Python {condition.version or ' or '.join(VERSIONS)} with venv on this machine"
+    if condition.other_user and not condition.lacking():
+        if not python.shared:
+            return f"other users cannot run {python.path}"
+        if not is_open(folder) or not is_open(ROOT):
+            return f"other users cannot read {folder if not is_open(folder) else ROOT}: choose another --folder or tree"
+    return condition.lacking()
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.matrix", description="Run the tests under many conditions.")
+    parser.add_argument("--folder", type=Path, default=ROOT / ".matrix", help="where environments and logs are kept")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="testing processes")
+    parser.add_argument("--only", default="", help="names of conditions, with spaces between them")
+    parser.add_argument("--list", action="store_true", help="print the names of all conditions")
+    parser.add_argument("tests", nargs="*", help="files or folders of tests; all where none is named")
+    asked = parser.parse_args(words)
+    if asked.list:
+        print(*(condition.name for condition in CONDITIONS), sep="\n")
+        return 0
+    known = {condition.name: condition for condition in CONDITIONS}
+    unknown = [name for name in asked.only.split() if name not in known]
+    if unknown:
+        parser.error(f"no condition is called {unknown[0]}: choose among {', '.join(known)}")
+    folder = asked.folder.resolve()
+    (folder / "logs").mkdir(parents=True, exist_ok=True)
+    found, failed = pythons(), 0
+    usual = next((python for python in found.values() if python.shared), next(iter(found.values()), None))
+    for condition in [known[name] for name in asked.only.split()] or CONDITIONS:
+        python = found.get(condition.version) if condition.version else usual
+        reason = why_not(condition, python, folder)
+        if reason or python is None:
+            print(f"{condition.name:<13} skipped: {reason}", flush=True)
+            continue
+        log, started = folder / "logs" / f"{condition.name}.log", time.monotonic()
+        try:
+            inner = installed(python, folder)
+        except subprocess.CalledProcessError as error:
+            print(f"{condition.name:<13} failed: installing for Python {python.version} ended with {error.returncode}")
+            failed += 1
+            continue
+        done = run(condition, inner, log, workers=asked.workers, tests=asked.tests)
+        counts = ", ".join(f"{done.counts.get(name, 0)} {name}" for name in ("passed", "failed", "skipped"))
+        seconds, wrong = time.monotonic() - started, f"; {done.wrong}: see {log}" if done.wrong else ""
+        print(f"{condition.name:<13} {counts}, {seconds:.0f} s, Python {python.version}{wrong}", flush=True)
+        failed += bool(done.wrong)
+    return min(failed, 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
