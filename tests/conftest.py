@@ -3,7 +3,10 @@
 import os
 import shutil
 import signal
+import subprocess
+import sys
 import tempfile
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
