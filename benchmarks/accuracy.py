@@ -36,6 +36,7 @@ def main() -> None:
     parser.add_argument("--config")
     parser.add_argument("--data-dir")
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting of both")
     parser.add_argument("--twin-set", action="append", default=[], metavar="NAME=VALUE")
     parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--out", type=Path, required=True)
@@ -63,6 +64,7 @@ def fit_one(chosen: argparse.Namespace, arm: str, seed: int) -> None:
     words += ["--seed", str(seed), "--threads", "1", "--resume", "--quiet", "--json"]
     words += ["--config", chosen.config] if chosen.config else []
     words += ["--data-dir", chosen.data_dir] if chosen.data_dir else []
+    words += [word for setting in chosen.set for word in ("--set", setting)]
     if arm == "twin":
         words += ["--supervised", *(word for setting in chosen.twin_set for word in ("--set", setting))]
     done = subprocess.run(words, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
@@ -86,7 +88,7 @@ def summarise(known: dict[str, list[np.ndarray]], *, shared_items: bool) -> dict
     proof = prove(known, baseline="twin", shared_items=shared_items, generator=numpy_stream(0, "proof"))
     joint = proof.comparison("joint")
     return {
-        "accuracy": {arm.name: list(arm.accuracies) for arm in proof.arms},
+        "accuracy": {arm.name: list(arm.scores) for arm in proof.arms},
         "mean": {arm.name: arm.mean for arm in proof.arms},
         "difference": joint.difference,
         "difference_interval_95": list(joint.interval),
@@ -107,14 +109,23 @@ def describe(folder: Path) -> dict[str, Any]:
     """A run's settings, split and best row, for the results file."""
     run = RunFolder.open(folder)
     rows = read(folder / "history.jsonl")
-    best = max(rows, key=lambda row: (row["validation_accuracy"], -row["validation_cross_entropy"]))
-    return {"settings": run.settings.model_dump(mode="json"), "split_hash": run.split.hash, "best": best}
+    best = rows[-1]
+    if "validation_accuracy" in best:
+        best = max(rows, key=lambda row: (row["validation_accuracy"], -row["validation_cross_entropy"]))
+    labels = {"training": len(run.split.labeled), "choosing": len(run.split.validation)}
+    settings = run.settings.model_dump(mode="json")
+    return {"settings": settings, "split_hash": run.split.hash, "labels": labels, "best": best}
 
 
 def as_markdown(source: str, report: dict[str, Any]) -> str:
     low, high = report["difference_interval_95"]
     lines = [f"# {source}: joint model against its supervised-only twin", ""]
-    lines += [f"Test accuracy in %, {report['test_examples']} examples, checkpoint chosen on validation.", ""]
+    labels = next(iter(report["runs"].values()))["labels"]
+    lines += [
+        f"Test accuracy in %, {report['test_examples']} examples; {labels['training']} labels train and "
+        f"{labels['choosing']} further ones choose the checkpoint.",
+        "",
+    ]
     lines += ["| seed | twin | joint |", "|---|---|---|"]
     pairs = zip(report["accuracy"]["twin"], report["accuracy"]["joint"], strict=True)
     lines += [f"| {seed} | {100 * twin:.1f} | {100 * joint:.1f} |" for seed, (twin, joint) in enumerate(pairs)]

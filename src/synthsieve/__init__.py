@@ -1,4 +1,4 @@
-"""Labelled synthetic data that provably helps, from few labels and many unlabelled examples.
+"""Train from few labels and many unlabelled examples, generate labelled data, and measure whether it helps.
 
 The public names are imported on first use, so that `import synthsieve` stays quick and needs no torch.
 """
@@ -11,6 +11,8 @@ from typing import Any
 __version__ = "0.1.0"
 
 _PUBLIC = {
+    "run": "synthsieve.api.run",
+    "evaluate": "synthsieve.api.evaluate",
     "select": "synthsieve.sieve",
     "Selection": "synthsieve.sieve",
     "CoresetSelector": "synthsieve.selector",

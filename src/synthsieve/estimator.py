@@ -41,6 +41,7 @@ from synthsieve.defaults import default_preset, settings_in_memory
 from synthsieve.drawing import class_indices, draw_samples
 from synthsieve.errors import ConfigError, DataError, InputError, SelectionError
 from synthsieve.evaluation import rowwise
+from synthsieve.evaluation.metrics import Metrics, measure
 from synthsieve.learning import loop
 from synthsieve.learning.history import read as read_history
 from synthsieve.learning.pace import SHARE, seconds_per_step
@@ -180,6 +181,19 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
             raise InputError(f"X and y must have as many rows, but {len(predicted)} and {len(raw)} came")
         weights = None if sample_weight is None else np.asarray(sample_weight)[known]
         return float(accuracy_score(np.array(raw[known].tolist()), predicted[known], sample_weight=weights))
+
+    def evaluate(self, X: Any, y: Any) -> Metrics:
+        """Every metric on labelled examples: accuracy, balanced accuracy, F1, AUROC, log-loss, confusion, ...
+
+        Rows of y without a label are left out.
+        """
+        check_is_fitted(self)
+        with as_input_errors():
+            targets = read_targets(column_or_1d(as_labels(y)), self.classes_).y
+            answers = self.predict_proba(X)
+            if len(answers) != len(targets):
+                raise InputError(f"X and y must have as many rows, but {len(answers)} and {len(targets)} came")
+            return measure(targets[targets != UNLABELED], answers[targets != UNLABELED])
 
     def transform(self, X: Any) -> np.ndarray:
         """The latent of each example, the mean of q(z given x): float64 (n, latent_dim)."""

@@ -23,9 +23,9 @@ from synthsieve.errors import in_one_sentence
 
 app = typer.Typer(
     name="synthsieve",
-    help="Few labels, many unlabelled examples: labelled synthetic data that provably helps.",
+    help="Train from few labels, generate labelled data, and measure whether it helps.",
     no_args_is_help=True,
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )

@@ -1,4 +1,4 @@
-"""`synthsieve evaluate OUT`: the accuracy of a fitted run on its test set."""
+"""`synthsieve evaluate OUT`: every metric of a trained model on held-out labels."""
 
 from __future__ import annotations
 
@@ -10,54 +10,39 @@ from synthsieve.cli import options
 from synthsieve.cli.options import finish
 from synthsieve.cli.printing import one_line
 
+SHOWN = ("balanced_accuracy", "f1", "auroc", "average_precision", "log_loss", "calibration_error", "majority_accuracy")
+MOST_CLASSES = 12  # a larger confusion table is in evaluation.json alone
+
 
 def evaluate(
     out: options.Run,
+    test: options.Test = None,
     data_dir: options.DataDir = None,
     part: Annotated[str, typer.Option(help="test or validation.")] = "test",
     threads: options.Threads = None,
     as_json: options.Json = False,
     debug: options.Debug = False,
 ) -> None:
-    """Measure the best model of a run on examples it never saw, and write OUT/evaluation.json."""
-    from dataclasses import replace
+    """Measure a model on labels it never saw: accuracy and other metrics, each class, and the confusion table.
 
-    from synthsieve.errors import ConfigError, DataError
-    from synthsieve.evaluation.accuracy import score_part
-    from synthsieve.files import write_json
-    from synthsieve.learning.run_folder import RunFolder, versions
+    Everything is also written to OUT/evaluation.json.
+    """
+    from synthsieve.api.evaluate import evaluate as evaluate_
 
-    if part not in ("test", "validation"):
-        raise ConfigError(f"--part can be test or validation, got {part!r}")
     options.use_threads(threads)
-    run = RunFolder.find(out)
-    origin = run.origin if data_dir is None else replace(run.origin, data_dir=str(data_dir.resolve()))
-    dataset = origin.load()
-    run.split.check_against(dataset)
-    scores = score_part(run.model(), run.encoding, dataset, run.split, part)
-    if scores is None:
-        raise DataError(f"the run in {out} has no {part} rows: nothing can be measured there")
-    low, high = scores.interval()
-    report = {
-        "part": part,
-        "accuracy": scores.accuracy,
-        "interval_95": [low, high],
-        "cross_entropy": scores.cross_entropy,
-        "per_class": {
-            name: None if value != value else value
-            for name, value in zip(run.split.classes, scores.per_class, strict=True)
-        },
-        "count": scores.count,
-        "settings": run.settings.model_dump(mode="json"),
-        "split_hash": run.split.hash,
-        "versions": versions(),
-    }
-    write_json(out / "evaluation.json", report)
-    lines = [scores.in_words(part)]
-    lines += [
-        f"  {one_line(name)}: {100 * value:.1f} %"
-        for name, value in zip(run.split.classes, scores.per_class, strict=True)
-        if value == value
+    found = evaluate_(out, part=part, test=test, data_dir=data_dir)
+    low, high = found.interval_95
+    figures, names = found.metrics, [one_line(name) for name in found.classes]
+    lines = [
+        f"{found.part} accuracy {100 * figures['accuracy']:.1f} % "
+        f"(95 % interval {100 * low:.1f} to {100 * high:.1f}, {figures['count']:,} examples)"
     ]
-    lines.append(f"written to {out / 'evaluation.json'}")
-    finish(report, lines, as_json=as_json)
+    lines += [f"  {name.replace('_', ' ')}: {figures[name]:.3f}" for name in SHOWN if figures[name] is not None]
+    recall = [(name, share) for name, share in zip(names, figures["recall"], strict=True) if share is not None]
+    lines += ["found of each class:", *(f"  {name}: {100 * share:.1f} %" for name, share in recall)]
+    if len(names) <= MOST_CLASSES:
+        wide = max(6, *(len(f"{count:,}") + 2 for row in figures["confusion"] for count in row))
+        lines.append("true class (rows) and predicted class (columns, in the same order):")
+        for name, row in zip(names, figures["confusion"], strict=True):
+            lines.append(f"  {name[:20]:20}" + "".join(f"{count:>{wide},}" for count in row))
+    finish(found.as_dict(), [*lines, f"written to {out / 'evaluation.json'}"], as_json=as_json)

@@ -40,10 +40,7 @@ class Scores:
 
     def interval(self) -> tuple[float, float]:
         """Wilson's 95 % interval of the accuracy, over the choice of examples."""
-        z, n, p = 1.959964, self.count, self.accuracy
-        middle = (p + z * z / (2 * n)) / (1 + z * z / n)
-        half = z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
-        return max(0.0, middle - half), min(1.0, middle + half)
+        return wilson_interval(self.accuracy, self.count)
 
     def in_words(self, part: str) -> str:
         """`test accuracy 95.3 % (94.1 to 96.2, 359 examples)`."""
@@ -59,6 +56,14 @@ class Scores:
             f"{prefix}_balanced_accuracy": self.balanced_accuracy,
             f"{prefix}_cross_entropy": self.cross_entropy,
         }
+
+
+def wilson_interval(share: float, count: int) -> tuple[float, float]:
+    """Wilson's 95 % interval of a share of `count` examples."""
+    z, n, p = 1.959964, count, share
+    middle = (p + z * z / (2 * n)) / (1 + z * z / n)
+    half = z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
+    return max(0.0, middle - half), min(1.0, middle + half)
 
 
 @torch.no_grad()
