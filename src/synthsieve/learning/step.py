@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
-from synthsieve.config import ChainStart, Classify, Objective
+from synthsieve.config import ChainStart, Classify, Latents, Norm, Objective
 from synthsieve.learning import objectives
 from synthsieve.learning.drift import LARGEST_LOGIT
 from synthsieve.learning.implicit import implicit_cross_entropy
 from synthsieve.learning.learner import Learner, ramp_at
 from synthsieve.model.encoder import GradientShare, Posterior
+from synthsieve.networks.layers import fixed_statistics
 from synthsieve.sampling import langevin
 
 LABELS_ONLY = GradientShare(label=1.0, style=0.0)
@@ -113,8 +115,8 @@ def learn_labels(learner: Learner, batch: Batch) -> None:
     Step 8: the weighted cross-entropy of the coreset, and of pseudo-labels, times their coefficients, in the same loss.
     """
     settings = learner.settings.learning
-    labeled = len(batch.labeled_x)
-    q, logits = _classify(learner, batch)
+    labeled, unlabeled = len(batch.labeled_x), batch.unlabeled_x
+    q, logits, q_unlabeled = _classify(learner, batch)
     cross_entropy = objectives.cross_entropy(logits[:labeled], batch.labeled_y, batch.labeled_weights)
     terms = {"cross_entropy": cross_entropy}
     loss = settings.cross_entropy_weight * cross_entropy
@@ -125,8 +127,8 @@ def learn_labels(learner: Learner, batch: Batch) -> None:
         loss = loss + settings.label_kl_weight * kl
     if settings.logit_penalty:
         loss = loss + settings.logit_penalty * objectives.logit_size(logits[:labeled])
-    if settings.objective is Objective.JOINT and len(batch.unlabeled_x):
-        loss = loss + _unlabeled_terms(learner, batch.unlabeled_x, terms)
+    if q_unlabeled is not None:
+        loss = loss + _unlabeled_terms(learner, unlabeled, q_unlabeled, terms)
     loss = loss + _added_terms(learner, batch, logits[labeled:], terms)
     implicit = learner.settings.implicit
     if implicit.enabled and learner.step >= learner.settings.augment_from_step:
@@ -145,14 +147,34 @@ def learn_labels(learner: Learner, batch: Batch) -> None:
     learner.update("labels", loss, **terms)
 
 
-def _classify(learner: Learner, batch: Batch) -> tuple[Posterior, Tensor]:
-    """q and F(z) of the labelled x, then of the synthetic, then of the pseudo-labelled, in one pass."""
-    settings = learner.settings.learning
+def _classify(learner: Learner, batch: Batch) -> tuple[Posterior, Tensor, Posterior | None]:
+    """q and F(z) of the labelled x, then of the synthetic, then of the pseudo-labelled; and q of the unlabelled.
+
+    All go through the networks in one pass, unless nothing is learned from the last: then they need no gradient. A
+    batch norm wants them in one pass, for what is labelled is repeated often and varies less.
+    """
+    settings, model = learner.settings.learning, learner.model
     felt = LABELS_ONLY if settings.objective is Objective.JOINT else GradientShare()
-    x = [batch.labeled_x, *(added.x for added in (batch.synthetic, batch.pseudo) if added is not None)]
-    q = learner.model.posterior(torch.cat(x), felt)
+    x = torch.cat([batch.labeled_x, *(added.x for added in (batch.synthetic, batch.pseudo) if added is not None)])
+    unlabeled: Posterior | None = None
+    if not len(batch.unlabeled_x) or not _learns_from_unlabeled(learner):
+        q = model.posterior(x, felt)
+    elif settings.mutual_information_weight or learner.settings.model.norm is Norm.BATCH:
+        both = model.posterior(torch.cat([x, batch.unlabeled_x]), felt)
+        q, unlabeled = both[: len(x)], both[len(x) :]
+    else:
+        q = model.posterior(x, felt)
+        with torch.no_grad():
+            unlabeled = model.posterior(batch.unlabeled_x)
     z = q.mean if settings.train_on is Classify.MEAN else q.sample(generator=learner.generators["posterior"])
-    return q, learner.model.energy.class_logits(z)
+    return q, model.energy.class_logits(z), unlabeled
+
+
+def _learns_from_unlabeled(learner: Learner) -> bool:
+    """Whether step 6 has a term on unlabelled x."""
+    settings = learner.settings.learning
+    weights = (settings.mutual_information_weight, settings.smoothness_weight, settings.latent_smoothness_weight)
+    return settings.objective is Objective.JOINT and any(weights)
 
 
 def _added_terms(learner: Learner, batch: Batch, logits: Tensor, terms: dict[str, Tensor]) -> Tensor:
@@ -171,38 +193,74 @@ def _added_terms(learner: Learner, batch: Batch, logits: Tensor, terms: dict[str
     return loss
 
 
-def _unlabeled_terms(learner: Learner, x: Tensor, terms: dict[str, Tensor]) -> Tensor:
+def _unlabeled_terms(learner: Learner, x: Tensor, q: Posterior, terms: dict[str, Tensor]) -> Tensor:
     """Predictions on unlabelled x that differ between examples, are sure of each, and do not turn close by."""
-    settings = learner.settings.learning
+    settings, model = learner.settings.learning, learner.model
     loss = torch.zeros(())
-    if not settings.mutual_information_weight and not settings.smoothness_weight:
-        return loss
-    with torch.no_grad():
-        mean = learner.model.posterior(x).mean
-    x = learner.model.encoder.embed(x)
-
-    def classify(x: Tensor) -> Tensor:
-        return learner.model.energy.class_logits(learner.model.encoder.with_style_of(x, mean))
-
-    with torch.set_grad_enabled(settings.mutual_information_weight > 0):
-        logits = classify(x)
+    logits, mean = model.energy.class_logits(q.mean), q.mean.detach()
     if settings.mutual_information_weight:
         terms["mutual_information"] = objectives.mutual_information(
             logits, None if learner.together.alone else learner.together.mean
         )
         weight = settings.mutual_information_weight * ramp_at(learner.step, settings.mutual_information_ramp)
         loss = loss - weight * terms["mutual_information"]
-    if settings.smoothness_weight:
-        terms["roughness"] = objectives.roughness(
-            classify,
-            x,
-            logits.detach().log_softmax(dim=1),
-            radius=settings.smoothness_radius,
-            generator=learner.generators["smoothness"],
-        )
-        weight = settings.smoothness_weight * ramp_at(learner.step, settings.smoothness_ramp)
-        loss = loss + weight * terms["roughness"]
+    log_p = logits.detach().log_softmax(dim=1)
+
+    def classify(x: Tensor) -> Tensor:
+        return model.energy.class_logits(model.encoder.with_style_of(x, mean))
+
+    with fixed_statistics(model.encoder):
+        if settings.smoothness_weight:
+            terms["roughness"] = objectives.roughness(
+                classify,
+                model.encoder.embed(x),
+                log_p,
+                radius=settings.smoothness_radius,
+                generator=learner.generators["smoothness"],
+            )
+            weight = settings.smoothness_weight * ramp_at(learner.step, settings.smoothness_ramp)
+            loss = loss + weight * terms["roughness"]
+        if settings.latent_smoothness_weight:
+            terms["latent_roughness"] = objectives.latent_roughness(
+                classify,
+                _along_generator(learner, x, mean),
+                mean[:, _first_moved(learner) :],
+                log_p,
+                radius=settings.latent_smoothness_radius,
+                generator=learner.generators["smoothness"],
+            )
+            weight = settings.latent_smoothness_weight * ramp_at(learner.step, settings.latent_smoothness_ramp)
+            loss = loss + weight * terms["latent_roughness"]
     return loss
+
+
+def _first_moved(learner: Learner) -> int:
+    """The first latent that moves along the generator may change; all after it may be changed too."""
+    all_of_them = learner.settings.learning.latent_smoothness_latents is Latents.ALL
+    return 0 if all_of_them else learner.settings.model.label_latent_dim
+
+
+def _along_generator(learner: Learner, x: Tensor, z: Tensor) -> Callable[[Tensor], Tensor]:
+    """r (n, latents that move) -> x' = x + g(z + r) - g(z), in the numbers that the encoder embeds x in.
+
+    What the generator cannot draw of x stays as it is. g is used as for prediction: nothing is dropped.
+    """
+    generator, embed, first = learner.model.generator, learner.model.encoder.embed, _first_moved(learner)
+
+    def mean_near(z: Tensor) -> Tensor:
+        generator.eval()
+        try:
+            return generator.mean_near(x, z, embed)
+        finally:
+            generator.train()
+
+    with torch.no_grad():
+        rest = embed(x) - mean_near(z)
+
+    def move(r: Tensor) -> Tensor:
+        return rest + mean_near(torch.cat([z[:, :first], z[:, first:] + r], dim=1))
+
+    return move
 
 
 def _elbo_examples(learner: Learner, batch: Batch) -> Tensor:

@@ -27,6 +27,10 @@ class Posterior:
     mean: Tensor
     log_scale: Tensor
 
+    def __getitem__(self, rows: slice) -> Posterior:
+        """Those of some of the examples."""
+        return Posterior(self.mean[rows], self.log_scale[rows])
+
     def sample(self, *, generator: torch.Generator) -> Tensor:
         """One draw for each example, differentiable in mean and scale. z = mean + scale noise. (n, latent_dim)."""
         noise = normal_rows(self.mean.shape, generator=generator, dtype=self.mean.dtype)

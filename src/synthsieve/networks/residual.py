@@ -1,0 +1,56 @@
+"""A small residual tower for images: most of its arithmetic is in large, dense convolutions, which CPUs do quickly."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import nn
+
+from synthsieve.config import Norm, View
+from synthsieve.networks.layers import Dropout, IdentityConv2d, ImageView, image_size, norm_layer
+
+
+class Pair(nn.Module):
+    """Two 3x3 convolutions, the second beside a shortcut: h = silu(norm(conv(x))), then silu(h + norm(conv(h)))."""
+
+    def __init__(self, before: int, after: int, *, norm: Norm) -> None:
+        super().__init__()
+        self.enter = nn.Sequential(
+            IdentityConv2d(before, after, 3, 1, 1, bias=False), norm_layer(norm, after), nn.SiLU()
+        )
+        self.inner = nn.Sequential(IdentityConv2d(after, after, 3, 1, 1, bias=False), norm_layer(norm, after))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        entered: torch.Tensor = self.enter(x)
+        return nn.functional.silu(entered + self.inner(entered))
+
+
+class ResidualEncoder(nn.Module):
+    """Pixels folded 2 x 2 into channels, three pairs of convolutions with max-pooling between, a flattened linear head.
+
+    x (n, channels, height, width) -> features (n, out_features). The pairs have width, 2 width and 3 width channels, at
+    a half, a quarter and an eighth (rounded up) of each side.
+    """
+
+    def __init__(
+        self, shape: Sequence[int], out_features: int, *, width: int, norm: Norm, view: View, dropout: float = 0.0
+    ) -> None:
+        super().__init__()
+        channels, height, across = image_size(shape)
+        looked_at = ImageView(view, channels)
+        self.layers = nn.Sequential(
+            looked_at,
+            nn.PixelUnshuffle(2),
+            Pair(4 * looked_at.channels, width, norm=norm),
+            nn.MaxPool2d(2),
+            Pair(width, 2 * width, norm=norm),
+            nn.MaxPool2d(2, ceil_mode=True),
+            Pair(2 * width, 3 * width, norm=norm),
+            nn.Flatten(),
+            Dropout(dropout),
+            nn.Linear(3 * width * -(-height // 8) * -(-across // 8), out_features),
+        )
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.layers(x)
