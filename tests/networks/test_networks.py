@@ -116,9 +116,7 @@ def test_group_norm_fits_any_number_of_channels(channels):
 
 @pytest.mark.parametrize(("before", "after"), [(4, 4), (3, 7), (7, 3)])
 def test_an_identity_convolution_passes_its_first_channels_on(before, after):
-    conv = build(
-        lambda: IdentityConv2d(before, after, 3, 1, 1, bias=False), generator=torch.Generator().manual_seed(0)
-    )
+    conv = build(lambda: IdentityConv2d(before, after, 3, 1, 1, bias=False), generator=torch.Generator().manual_seed(0))
     x = torch.rand(2, before, 5, 6, generator=torch.Generator().manual_seed(1))
     same = min(before, after)
     assert torch.allclose(conv(x)[:, :same], x[:, :same], atol=1e-6)

@@ -177,9 +177,7 @@ def _adam(
 ) -> torch.optim.Optimizer:
     # Fused where torch has it: a quarter of the time on CPUs.
     way = "fused" if parameters[0].device.type in ("cpu", "cuda") else "foreach"
-    optimiser = torch.optim.AdamW(
-        parameters, lr=rate, betas=(momentum, 0.999), weight_decay=decay, **{way: True}
-    )
+    optimiser = torch.optim.AdamW(parameters, lr=rate, betas=(momentum, 0.999), weight_decay=decay, **{way: True})
     for group in optimiser.param_groups:
         group["base_lr"] = rate
     return optimiser

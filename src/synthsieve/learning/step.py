@@ -52,6 +52,10 @@ class Batch:
     synthetic: Weighted | None = None
     pseudo: Weighted | None = None
 
+    def classified_x(self) -> Tensor:
+        """The labelled x, then the synthetic, then the pseudo-labelled. (k, *shape)."""
+        return torch.cat([self.labeled_x, *(added.x for added in (self.synthetic, self.pseudo) if added is not None)])
+
     def to(self, device: torch.device) -> Batch:
         """The same batch, where the networks are."""
         moved = {name: part.to(device) for name, part in vars(self).items() if part is not None}
@@ -62,13 +66,17 @@ def take_step(learner: Learner, batch: Batch) -> None:
     """Steps 2 to 6 and 8 of Algorithm 1; the supervised twin takes step 6 alone. Step 7 comes between some steps."""
     learner.model.train()
     learner.terms.clear()
+    seen = None
     if learner.settings.learning.objective is Objective.JOINT:
         x = _elbo_examples(learner, batch)
-        q, z_posterior = sample_posterior(learner, x)  # step 3
+        seen = see_labels(learner, batch)
+        q, z_posterior = sample_posterior(learner, x, _of_elbo_examples(learner, batch, seen))  # step 3
         z_prior = sample_prior(learner, z_posterior)  # step 2, whose chains start where step 3 ends
         learn_prior(learner, z_posterior, z_prior)  # step 4
         learn_inference_and_generator(learner, x, q, z_posterior)  # step 5
-    learn_labels(learner, batch)  # steps 6 and 8, one update: under Adam a second one would cancel its coefficient
+    learn_labels(
+        learner, batch, seen
+    )  # steps 6 and 8, one update: under Adam a second one would cancel its coefficient
     learner.step += 1
     learner.average()
 
@@ -86,10 +94,22 @@ def sample_prior(learner: Learner, z_posterior: Tensor) -> Tensor:
     return langevin.run(prior.unconditional(), start, settings=chains, generator=generator).z
 
 
-def sample_posterior(learner: Learner, x: Tensor) -> tuple[Posterior, Tensor]:
+def see_labels(learner: Learner, batch: Batch) -> Posterior | None:
+    """What the label tower says of every x of the batch, one pass for steps 3 and 6; None where step 5 changes it."""
+    model, unlabeled = learner.model, batch.unlabeled_x
+    if model.encoder.label_tower is None or learner.settings.learning.label_tower_elbo_scale:
+        return None
+    if _in_one_pass(learner):
+        return model.encoder.label_part(torch.cat([batch.classified_x(), unlabeled]))
+    with torch.no_grad():
+        without = model.encoder.label_part(unlabeled)
+    return Posterior.cat([model.encoder.label_part(batch.classified_x()), without])
+
+
+def sample_posterior(learner: Learner, x: Tensor, label: Posterior | None = None) -> tuple[Posterior, Tensor]:
     """Step 3: q(z given x) and one reparameterised draw of it for each x. (n, latent_dim)."""
     felt = GradientShare(label=learner.settings.learning.label_tower_elbo_scale, style=1.0)
-    q = learner.model.posterior(x, felt)
+    q = learner.model.posterior(x, felt, label)
     return q, q.sample(generator=learner.generators["posterior"])
 
 
@@ -109,14 +129,15 @@ def learn_inference_and_generator(learner: Learner, x: Tensor, q: Posterior, z_p
     learner.update("elbo", -parts.total.mean(), **parts.means())
 
 
-def learn_labels(learner: Learner, batch: Batch) -> None:
+def learn_labels(learner: Learner, batch: Batch, seen: Posterior | None = None) -> None:
     """Step 6: the labelled pairs' cross-entropy down, for F and the encoder; beside it what unlabelled x can teach.
 
     Step 8: the weighted cross-entropy of the coreset, and of pseudo-labels, times their coefficients, in the same loss.
+    `seen` is what `see_labels` returned, with the weights of this step.
     """
     settings = learner.settings.learning
     labeled, unlabeled = len(batch.labeled_x), batch.unlabeled_x
-    q, logits, q_unlabeled = _classify(learner, batch)
+    q, logits, q_unlabeled = _classify(learner, batch, seen)
     cross_entropy = objectives.cross_entropy(logits[:labeled], batch.labeled_y, batch.labeled_weights)
     terms = {"cross_entropy": cross_entropy}
     loss = settings.cross_entropy_weight * cross_entropy
@@ -147,20 +168,15 @@ def learn_labels(learner: Learner, batch: Batch) -> None:
     learner.update("labels", loss, **terms)
 
 
-def _classify(learner: Learner, batch: Batch) -> tuple[Posterior, Tensor, Posterior | None]:
-    """q and F(z) of the labelled x, then of the synthetic, then of the pseudo-labelled; and q of the unlabelled.
-
-    All go through the networks in one pass, unless nothing is learned from the last: then they need no gradient. A
-    batch norm wants them in one pass, for what is labelled is repeated often and varies less.
-    """
+def _classify(learner: Learner, batch: Batch, seen: Posterior | None) -> tuple[Posterior, Tensor, Posterior | None]:
+    """q and F(z) of the labelled x, then of the synthetic, then of the pseudo-labelled; and q of the unlabelled."""
     settings, model = learner.settings.learning, learner.model
     felt = LABELS_ONLY if settings.objective is Objective.JOINT else GradientShare()
-    x = torch.cat([batch.labeled_x, *(added.x for added in (batch.synthetic, batch.pseudo) if added is not None)])
-    unlabeled: Posterior | None = None
+    x, unlabeled = batch.classified_x(), None
     if not len(batch.unlabeled_x) or not _learns_from_unlabeled(learner):
-        q = model.posterior(x, felt)
-    elif settings.mutual_information_weight or learner.settings.model.norm is Norm.BATCH:
-        both = model.posterior(torch.cat([x, batch.unlabeled_x]), felt)
+        q = model.posterior(x, felt, None if seen is None else seen[: len(x)])
+    elif seen is not None or _in_one_pass(learner):
+        both = model.posterior(torch.cat([x, batch.unlabeled_x]), felt, seen)
         q, unlabeled = both[: len(x)], both[len(x) :]
     else:
         q = model.posterior(x, felt)
@@ -168,6 +184,16 @@ def _classify(learner: Learner, batch: Batch) -> tuple[Posterior, Tensor, Poster
             unlabeled = model.posterior(batch.unlabeled_x)
     z = q.mean if settings.train_on is Classify.MEAN else q.sample(generator=learner.generators["posterior"])
     return q, model.energy.class_logits(z), unlabeled
+
+
+def _in_one_pass(learner: Learner) -> bool:
+    """Whether labelled and unlabelled x go through the label tower together, with a gradient for both.
+
+    Only mutual information has a use for that of the unlabelled. A batch norm wants one pass all the same: what is
+    labelled is repeated often and varies less.
+    """
+    settings = learner.settings
+    return settings.learning.mutual_information_weight > 0 or settings.model.norm is Norm.BATCH
 
 
 def _learns_from_unlabeled(learner: Learner) -> bool:
@@ -268,3 +294,13 @@ def _elbo_examples(learner: Learner, batch: Batch) -> Tensor:
     if learner.settings.learning.labeled_in_elbo or not len(batch.unlabeled_x):
         return torch.cat([batch.labeled_x, batch.unlabeled_x])
     return batch.unlabeled_x
+
+
+def _of_elbo_examples(learner: Learner, batch: Batch, seen: Posterior | None) -> Posterior | None:
+    """What was seen of them, in the same order; without a gradient, for the ELBO's is not for the label tower."""
+    if seen is None:
+        return None
+    unlabeled = seen[len(seen.mean) - len(batch.unlabeled_x) :].detach()
+    if learner.settings.learning.labeled_in_elbo or not len(batch.unlabeled_x):
+        return Posterior.cat([seen[: len(batch.labeled_x)].detach(), unlabeled])
+    return unlabeled

@@ -62,9 +62,10 @@ class GenerativeClassifier(nn.Module):
         """p(z) and p(z given y)."""
         return TiltedPrior(self.energy)
 
-    def posterior(self, x: Tensor, share: GradientShare = WHOLE) -> Posterior:
-        """q(z given x)."""
-        return self.encoder(x, share)
+    def posterior(self, x: Tensor, share: GradientShare = WHOLE, label: Posterior | None = None) -> Posterior:
+        """q(z given x); `label` is the label tower's part, where it is known already."""
+        q: Posterior = self.encoder(x, share, label)
+        return q
 
     def predict_logits(self, x: Tensor) -> Tensor:
         """F at the mean of q(z given x). (n, *shape) -> (n, num_classes)."""

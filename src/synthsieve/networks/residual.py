@@ -12,18 +12,24 @@ from synthsieve.networks.layers import Dropout, IdentityConv2d, ImageView, image
 
 
 class Pair(nn.Module):
-    """Two 3x3 convolutions, the second beside a shortcut: h = silu(norm(conv(x))), then silu(h + norm(conv(h)))."""
+    """Two 3x3 convolutions, the second beside a shortcut: h = silu(norm(conv(x))), then silu(pool(h + norm(conv(h)))).
 
-    def __init__(self, before: int, after: int, *, norm: Norm) -> None:
+    Pooling comes before the last nonlinearity, which then has a quarter of the work and, where it rises, the same
+    result.
+    """
+
+    def __init__(self, before: int, after: int, *, norm: Norm, pool: bool) -> None:
         super().__init__()
         self.enter = nn.Sequential(
             IdentityConv2d(before, after, 3, 1, 1, bias=False), norm_layer(norm, after), nn.SiLU()
         )
         self.inner = nn.Sequential(IdentityConv2d(after, after, 3, 1, 1, bias=False), norm_layer(norm, after))
+        self.leave = nn.Sequential(nn.MaxPool2d(2, ceil_mode=True) if pool else nn.Identity(), nn.SiLU())
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         entered: torch.Tensor = self.enter(x)
-        return nn.functional.silu(entered + self.inner(entered))
+        left: torch.Tensor = self.leave(entered + self.inner(entered))
+        return left
 
 
 class ResidualEncoder(nn.Module):
@@ -42,11 +48,9 @@ class ResidualEncoder(nn.Module):
         self.layers = nn.Sequential(
             looked_at,
             nn.PixelUnshuffle(2),
-            Pair(4 * looked_at.channels, width, norm=norm),
-            nn.MaxPool2d(2),
-            Pair(width, 2 * width, norm=norm),
-            nn.MaxPool2d(2, ceil_mode=True),
-            Pair(2 * width, 3 * width, norm=norm),
+            Pair(4 * looked_at.channels, width, norm=norm, pool=True),
+            Pair(width, 2 * width, norm=norm, pool=True),
+            Pair(2 * width, 3 * width, norm=norm, pool=False),
             nn.Flatten(),
             Dropout(dropout),
             nn.Linear(3 * width * -(-height // 8) * -(-across // 8), out_features),
