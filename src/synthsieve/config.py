@@ -165,6 +165,9 @@ class ModelSettings(_Section):
     energy_width: int = Field(200, ge=1, le=65536)
     energy_layers: int = Field(3, ge=1, le=1000, description="fully connected layers of F")
     energy_activation: Activation = Activation.SILU
+    style_in_energy: bool = Field(
+        True, description="F sees the style latents too; false: the label tower's alone, where there are two towers"
+    )
     observation_noise: float = Field(0.3, gt=0, description="sigma of p(x given z)")
     classify: Classify = Field(Classify.MEAN, description="z used for prediction")
 

@@ -64,6 +64,16 @@ def test_weights_come_from_the_generator_alone(settings):
     assert all(torch.isfinite(value).all() for value in one.values())
 
 
+def test_style_hidden_from_the_energy_cannot_change_the_class():
+    settings = {"encoder": "mlp", "encoder_depth": 1, "label_latent_dim": 4, "style_in_energy": False}
+    model = make(settings, (1, 8, 8))
+    z = torch.randn(3, 12, generator=torch.Generator().manual_seed(1))
+    other = torch.cat([z[:, :4], torch.zeros(3, 8)], dim=1)
+    assert torch.equal(model.energy.class_logits(z), model.energy.class_logits(other))
+    assert model.energy.visible == 4
+    assert make({"encoder_depth": 1, "style_in_energy": False}, (7,)).energy.visible == 12  # one tower: all of z
+
+
 def test_sides_that_are_not_multiples_of_four_are_refused_with_a_way_out():
     with pytest.raises(ConfigError, match=r"multiples of 4, got \(1, 30, 30\): pad or resize"):
         make({"encoder": "strided"}, (1, 30, 30))

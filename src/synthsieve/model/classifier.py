@@ -38,6 +38,7 @@ class GenerativeClassifier(nn.Module):
             num_classes,
             hidden=[settings.energy_width] * (settings.energy_layers - 1),
             activation=settings.energy_activation,
+            visible=None if settings.style_in_energy else settings.label_latent_dim or None,
             generator=generator,
         )
         self.encoder = Encoder(settings, self.layout, generator=generator)
