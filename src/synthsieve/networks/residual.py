@@ -24,7 +24,7 @@ class Pair(nn.Module):
             IdentityConv2d(before, after, 3, 1, 1, bias=False), norm_layer(norm, after), nn.SiLU()
         )
         self.inner = nn.Sequential(IdentityConv2d(after, after, 3, 1, 1, bias=False), norm_layer(norm, after))
-        self.leave = nn.Sequential(nn.MaxPool2d(2, ceil_mode=True) if pool else nn.Identity(), nn.SiLU())
+        self.leave = nn.Sequential(nn.MaxPool2d(2) if pool else nn.Identity(), nn.SiLU())
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         entered: torch.Tensor = self.enter(x)
@@ -35,9 +35,12 @@ class Pair(nn.Module):
 class ResidualEncoder(nn.Module):
     """Pixels folded 2 x 2 into channels, three pairs of convolutions with max-pooling between, a flattened linear head.
 
-    x (n, channels, height, width) -> features (n, out_features). The pairs have width, 2 width and 3 width channels, at
-    a half, a quarter and an eighth (rounded up) of each side.
+    x (n, channels, height, width) -> features (n, out_features). The pairs have width, 2 width and 3 width channels. A
+    pair halves the sides where both are even and stay at `SMALLEST` or more: below that, where something lies is lost,
+    which tells digits apart. 32 x 32 ends at 4 x 4, 28 x 28 at 7 x 7, 8 x 8 at 4 x 4.
     """
+
+    SMALLEST = 4
 
     def __init__(
         self, shape: Sequence[int], out_features: int, *, width: int, norm: Norm, view: View, dropout: float = 0.0
@@ -45,16 +48,14 @@ class ResidualEncoder(nn.Module):
         super().__init__()
         channels, height, across = image_size(shape)
         looked_at = ImageView(view, channels)
-        self.layers = nn.Sequential(
-            looked_at,
-            nn.PixelUnshuffle(2),
-            Pair(4 * looked_at.channels, width, norm=norm, pool=True),
-            Pair(width, 2 * width, norm=norm, pool=True),
-            Pair(2 * width, 3 * width, norm=norm, pool=False),
-            nn.Flatten(),
-            Dropout(dropout),
-            nn.Linear(3 * width * -(-height // 8) * -(-across // 8), out_features),
-        )
+        layers: list[nn.Module] = [looked_at, nn.PixelUnshuffle(2)]
+        before, sides = 4 * looked_at.channels, (height // 2, across // 2)
+        for index in (1, 2, 3):
+            pool = index < 3 and all(side % 2 == 0 and side // 2 >= self.SMALLEST for side in sides)
+            layers.append(Pair(before, index * width, norm=norm, pool=pool))
+            before, sides = index * width, (sides[0] >> pool, sides[1] >> pool)
+        layers += [nn.Flatten(), Dropout(dropout), nn.Linear(before * sides[0] * sides[1], out_features)]
+        self.layers = nn.Sequential(*layers)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.layers(x)
