@@ -74,6 +74,7 @@ audit: $(STAMP)
 
 bench: $(STAMP) bench-selection
 	$(BIN)/python benchmarks/langevin.py
+	$(BIN)/python benchmarks/training.py
 
 bench-selection: $(STAMP)
 	$(BIN)/python benchmarks/selection.py

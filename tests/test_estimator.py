@@ -401,6 +401,8 @@ def test_settings_are_chosen_by_the_data_unless_told(clouds):
     assert small(max_iter=1, modality="vector").fit(x, y).settings_.model.latent_dim == 4
     wide = np.random.default_rng(0).normal(0, 1, (120, 200))
     assert small(max_iter=1).fit(wide, y).settings_.model.latent_dim == 64
+    towers = small(max_iter=1, latent_dim=1).fit(x, y).settings_.model
+    assert (towers.latent_dim, towers.label_latent_dim) == (1, 0)
     told = small(max_iter=1, latent_dim=7, settings={"model": {"energy_width": 16}}).fit(x, y)
     assert (told.settings_.model.latent_dim, told.settings_.model.energy_width) == (7, 16)
     image = small(max_iter=1).fit(np.random.default_rng(0).random((120, 8, 8)), y)

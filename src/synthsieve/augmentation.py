@@ -218,7 +218,7 @@ def last_hidden(model: GenerativeClassifier, z: torch.Tensor) -> torch.Tensor:
         raise ConfigError(
             'augmentation.gradients="last-layer" needs an energy of fully connected layers: use "reencoded"'
         )
-    return network.last_hidden(z)
+    return network.last_hidden(z[:, : model.energy.visible])
 
 
 def filter_pool(

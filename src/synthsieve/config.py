@@ -27,6 +27,7 @@ class NetworkKind(StrEnum):
     AUTO = "auto"
     MLP = "mlp"
     STRIDED = "strided"
+    RESIDUAL = "residual"
     WIDE_RESNET = "wide-resnet"
     DCGAN = "dcgan"
 
@@ -73,6 +74,13 @@ class Schedule(StrEnum):
 
     CONSTANT = "constant"
     COSINE = "cosine"
+
+
+class Latents(StrEnum):
+    """Which latents a move in latent space may change: those of the style tower (all, where there is one), or all."""
+
+    STYLE = "style"
+    ALL = "all"
 
 
 class Objective(StrEnum):
@@ -204,6 +212,9 @@ class ModelSettings(_Section):
     energy_width: int = Field(200, ge=1, le=65536)
     energy_layers: int = Field(3, ge=1, le=1000, description="fully connected layers of F")
     energy_activation: Activation = Activation.SILU
+    style_in_energy: bool = Field(
+        True, description="F sees the style latents too; false: the label tower's alone, where there are two towers"
+    )
     observation_noise: float = Field(0.3, gt=0, description="sigma of p(x given z)")
     classify: Classify = Field(Classify.MEAN, description="z used for prediction")
 
@@ -244,6 +255,12 @@ class LearningSettings(_Section):
     )
     smoothness_radius: float = Field(1.0, gt=0)
     smoothness_ramp: int = Field(500, ge=1, description="steps over which that term comes in")
+    latent_smoothness_weight: float = Field(
+        0.0, ge=0, description="the same for moves of x along the generator: x + g(z + r) - g(z)"
+    )
+    latent_smoothness_radius: float = Field(1.0, ge=0, description="length of r, in latent units")
+    latent_smoothness_latents: Latents = Field(Latents.STYLE, description="which latents r may change")
+    latent_smoothness_ramp: int = Field(500, ge=1, description="steps over which that term comes in")
     label_tower_elbo_scale: float = Field(0.0, ge=0, le=1, description="share of the ELBO's gradient the tower feels")
     label_kl_weight: float = Field(0.0, ge=0, description="KL(q || p0) of the label tower, beside the cross-entropy")
     logit_penalty: float = Field(0.0, ge=0, description="L2 on class logits and on f: keeps energies near zero")
@@ -371,7 +388,7 @@ class Settings(_Section):
         learning, share = self.learning, steps / self.learning.steps
         lasting = {
             name: max(1, round(share * getattr(learning, name)))
-            for name in ("mutual_information_ramp", "smoothness_ramp", "evaluate_every")
+            for name in ("mutual_information_ramp", "smoothness_ramp", "latent_smoothness_ramp", "evaluate_every")
         }
         changes = {"steps": steps, "warmup": round(share * learning.warmup), "checkpoint_every": steps, **lasting}
         return self.model_copy(update={"learning": learning.model_copy(update=changes)})

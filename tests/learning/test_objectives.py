@@ -104,5 +104,42 @@ def test_roughness_finds_the_worst_direction_of_a_linear_classifier():
     assert min(found) > 0.5 * worst
 
 
+def linear_moves():
+    """A classifier of two numbers, and a generator whose second latent alone changes what it looks at."""
+    weight, decode = torch.tensor([[1.0, 0.0], [-1.0, 0.0]]), torch.tensor([[0.0, 2.0], [1.0, 0.0]])  # g(z) = decode z
+    x = torch.tensor([[0.3, 5.0], [-0.2, 1.0]])
+
+    def classify(x):
+        return x @ weight.T
+
+    return classify, lambda r: x + r @ decode.T, x, classify(x).log_softmax(dim=1)
+
+
+def test_latent_roughness_finds_the_worst_direction_of_a_linear_generator():
+    classify, move, x, log_p = linear_moves()
+    worst = [
+        objectives.divergence(log_p[i : i + 1], classify(x + torch.tensor([[2 * r, 0.0]]))[i : i + 1].log_softmax(1))
+        for i in (0, 1)
+        for r in (-0.5, 0.5)
+    ]
+    found = [
+        objectives.latent_roughness(
+            classify, move, torch.zeros(2, 2), log_p, radius=0.5, generator=torch.Generator().manual_seed(seed)
+        ).item()
+        for seed in range(10)
+    ]
+    highest, lowest = (sum(choose(worst[2 * i : 2 * i + 2]).item() for i in (0, 1)) / 2 for choose in (max, min))
+    assert max(found) == pytest.approx(highest, rel=1e-3)
+    assert min(found) >= lowest * (1 - 1e-3)
+
+
+def test_latent_roughness_of_radius_zero_is_zero():
+    classify, move, _, log_p = linear_moves()
+    rough = objectives.latent_roughness(
+        classify, move, torch.zeros(2, 2), log_p, radius=0.0, generator=torch.Generator().manual_seed(0)
+    )
+    assert rough.item() == pytest.approx(0.0, abs=1e-6)
+
+
 def test_logit_size_is_zero_only_where_f_is_zero_too():
     assert objectives.logit_size(torch.zeros(2, 4)).item() == pytest.approx(math.log(4) ** 2)

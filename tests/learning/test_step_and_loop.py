@@ -222,3 +222,30 @@ def test_what_a_killed_process_left_half_written_is_swept_on_resume(quick_run, d
     stale.write_bytes(b"half")
     run.sweep()
     assert not stale.exists()
+
+
+@pytest.mark.parametrize("labeled_in_elbo", ["true", "false"])
+def test_what_the_label_tower_saw_serves_both_updates(quick_run, digits, labeled_in_elbo):
+    run = quick_run("seen", f"learning.labeled_in_elbo={labeled_in_elbo}", "model.dropout=0")
+    learner, batch = run.new_learner(), next(BatchSource(run, digits))
+    learner.model.train()
+    seen = steps.see_labels(learner, batch)
+    x = steps._elbo_examples(learner, batch)
+    again = steps._of_elbo_examples(learner, batch, seen)
+    assert not again.mean.requires_grad
+    q, _ = steps.sample_posterior(learner, x, again)
+    assert torch.allclose(q.mean, learner.model.posterior(x).mean, atol=1e-6)
+    assert torch.allclose(q.log_scale, learner.model.posterior(x).log_scale, atol=1e-6)
+
+
+def test_moved_x_leave_no_trace_in_the_statistics_of_batch_norm(quick_run, digits):
+    image = ["model.label_encoder=residual", "model.label_width=4", "model.norm=batch", "model.dropout=0"]
+    means = []
+    for weight in (0, 1):
+        terms = [f"learning.smoothness_weight={weight}", f"learning.latent_smoothness_weight={weight}"]
+        run = quick_run(f"weight {weight}", *image, *terms)
+        learner, batch = run.new_learner(), next(BatchSource(run, digits))
+        steps.take_step(learner, batch)
+        means.append([value for name, value in learner.model.state_dict().items() if "running" in name])
+    assert means[0]
+    assert all(torch.equal(one, other) for one, other in zip(*means, strict=True))

@@ -33,7 +33,7 @@ def test_the_default_is_three_layers_of_width_200() -> None:
 
 def test_a_network_of_another_shape_is_refused() -> None:
     network = MLP((4, 2), generator=torch_stream(0, "energy"))
-    with pytest.raises(ValueError, match=r"latent_dim=4 numbers to num_classes=3"):
+    with pytest.raises(ValueError, match=r"4 latents to num_classes=3"):
         Energy(network, latent_dim=4, num_classes=3)
 
 

@@ -45,6 +45,20 @@ def test_gradients_equal_autograd(
     assert all(parameter.grad is None for parameter in energy.parameters())
 
 
+@pytest.mark.parametrize("hidden", HIDDEN.values(), ids=HIDDEN.keys())
+def test_latents_that_the_energy_does_not_see_keep_the_reference(hidden: tuple[int, ...]) -> None:
+    generator = torch_stream(0, "prior")
+    energy = Energy.mlp(7, 4, hidden=hidden, visible=3, generator=generator).double()
+    z = torch.randn(20, 7, generator=generator, dtype=torch.float64)
+    changed = torch.cat([z[:, :3], torch.randn(20, 4, generator=generator, dtype=torch.float64)], dim=1)
+    assert torch.equal(energy.class_logits(z), energy.class_logits(changed))
+    for density in both_densities(energy, 20):
+        _, gradient = density.value_and_gradient(z)
+        _, expected = AutogradLogDensity(density.value).value_and_gradient(z)
+        assert torch.allclose(gradient, expected, rtol=0, atol=1e-10)
+        assert torch.allclose(gradient[:, 3:], -z[:, 3:], rtol=0, atol=1e-10)
+
+
 class ShiftedMLP(MLP):
     """A subclass with another forward: the hand-written gradient must not be used for it."""
 

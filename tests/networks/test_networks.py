@@ -6,13 +6,25 @@ import torch
 from synthsieve.config import ModelSettings, Norm, View
 from synthsieve.errors import ConfigError
 from synthsieve.model.classifier import GenerativeClassifier
-from synthsieve.networks.layers import Dropout, ImageView, attach_generator, norm_layer
+from synthsieve.networks.layers import (
+    BatchNorm2d,
+    Dropout,
+    IdentityConv2d,
+    ImageView,
+    attach_generator,
+    build,
+    fixed_statistics,
+    norm_layer,
+)
+from synthsieve.networks.residual import ResidualEncoder
 
 IMAGES = [(3, 32, 32), (1, 28, 28), (1, 8, 8), (2, 12, 20)]
 PAIRS = [
     {"encoder": "strided", "generator": "strided", "encoder_width": 8, "generator_width": 4},
     {"encoder": "wide-resnet", "encoder_depth": 10, "encoder_width": 1, "generator": "dcgan", "generator_width": 4},
     {"encoder": "wide-resnet", "encoder_depth": 10, "encoder_width": 1, "generator": "dcgan", "norm": "batch"},
+    {"encoder": "residual", "encoder_width": 8, "generator": "strided", "generator_width": 4},
+    {"encoder": "residual", "encoder_width": 4, "generator": "mlp", "norm": "batch", "view": "grey-contrast"},
     {"encoder": "mlp", "encoder_depth": 2, "generator": "mlp"},
     {"encoder": "strided", "encoder_width": 8, "label_latent_dim": 4, "label_width": 8, "view": "grey-contrast"},
 ]
@@ -52,6 +64,16 @@ def test_weights_come_from_the_generator_alone(settings):
     assert all(torch.isfinite(value).all() for value in one.values())
 
 
+def test_style_hidden_from_the_energy_cannot_change_the_class():
+    settings = {"encoder": "mlp", "encoder_depth": 1, "label_latent_dim": 4, "style_in_energy": False}
+    model = make(settings, (1, 8, 8))
+    z = torch.randn(3, 12, generator=torch.Generator().manual_seed(1))
+    other = torch.cat([z[:, :4], torch.zeros(3, 8)], dim=1)
+    assert torch.equal(model.energy.class_logits(z), model.energy.class_logits(other))
+    assert model.energy.visible == 4
+    assert make({"encoder_depth": 1, "style_in_energy": False}, (7,)).energy.visible == 12  # one tower: all of z
+
+
 def test_sides_that_are_not_multiples_of_four_are_refused_with_a_way_out():
     with pytest.raises(ConfigError, match=r"multiples of 4, got \(1, 30, 30\): pad or resize"):
         make({"encoder": "strided"}, (1, 30, 30))
@@ -63,6 +85,7 @@ def test_sides_that_are_not_multiples_of_four_are_refused_with_a_way_out():
     [
         ({"encoder": "dcgan"}, "model.encoder can be"),
         ({"generator": "wide-resnet"}, "model.generator can be"),
+        ({"generator": "residual"}, "model.generator can be"),
         ({"encoder": "wide-resnet", "encoder_depth": 12}, "depth is 6 n [+] 4"),
     ],
 )
@@ -99,3 +122,34 @@ def test_dropout_draws_from_its_own_generator():
 def test_group_norm_fits_any_number_of_channels(channels):
     x = torch.rand(2, channels, 4, 4, generator=torch.Generator().manual_seed(0))
     assert norm_layer(Norm.GROUP, channels)(x).shape == x.shape
+
+
+@pytest.mark.parametrize(("before", "after"), [(4, 4), (3, 7), (7, 3)])
+def test_an_identity_convolution_passes_its_first_channels_on(before, after):
+    conv = build(lambda: IdentityConv2d(before, after, 3, 1, 1, bias=False), generator=torch.Generator().manual_seed(0))
+    x = torch.rand(2, before, 5, 6, generator=torch.Generator().manual_seed(1))
+    same = min(before, after)
+    assert torch.allclose(conv(x)[:, :same], x[:, :same], atol=1e-6)
+
+
+def test_batch_norm_remembers_only_what_it_sees_outside_fixed_statistics():
+    norm = BatchNorm2d(3).train()
+    x = 5 + 2 * torch.randn(8, 3, 4, 4, generator=torch.Generator().manual_seed(0))
+    with fixed_statistics(norm):
+        moved = norm(x)
+    assert torch.equal(norm.running_mean, torch.zeros(3))
+    assert torch.equal(norm.running_var, torch.ones(3))
+    assert norm.num_batches_tracked.item() == 0
+    assert torch.allclose(norm(x), moved, atol=1e-6)  # the statistics of the batch in both
+    assert torch.allclose(norm.running_mean, 0.1 * x.mean(dim=(0, 2, 3)), atol=1e-5)
+
+
+def test_a_residual_tower_sees_every_pixel():
+    for shape in [(1, 8, 8), (3, 12, 20), (1, 28, 28)]:
+        tower = build(
+            lambda shape=shape: ResidualEncoder(shape, 5, width=4, norm=Norm.GROUP, view=View.PLAIN),
+            generator=torch.Generator().manual_seed(0),
+        )
+        x = torch.rand(1, *shape, generator=torch.Generator().manual_seed(1)).requires_grad_()
+        tower(x).square().sum().backward()
+        assert (x.grad.abs().sum(dim=1) > 0).all()

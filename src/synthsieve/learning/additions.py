@@ -24,7 +24,7 @@ from synthsieve.data.dataset import Dataset
 from synthsieve.errors import CheckpointError
 from synthsieve.files import json_of, write_text, written_atomically
 from synthsieve.learning import checkpoint
-from synthsieve.learning.learner import Learner
+from synthsieve.learning.learner import Learner, restore_optimiser
 from synthsieve.learning.pseudo_labels import PseudoLabels, choose_pseudo_labels
 from synthsieve.learning.run_folder import RunFolder
 from synthsieve.model.classifier import GenerativeClassifier
@@ -251,7 +251,7 @@ def branched_off(learner: Learner) -> Learner:
     fresh.model.load_state_dict(learner.model.state_dict())
     fresh.averaged.load_state_dict(learner.averaged.state_dict())
     for name, optimiser in learner.optimisers.items():
-        fresh.optimisers[name].load_state_dict(copy.deepcopy(optimiser.state_dict()))
+        restore_optimiser(fresh.optimisers[name], copy.deepcopy(optimiser.state_dict()))
     fresh.step = learner.step
     return fresh
 

@@ -33,7 +33,8 @@ class BatchSource:
         self.share, self.device = share or Share(), device
         self.added: dict[str, _Column] = {}
         self.rows = {"labeled": split.labeled}
-        self.class_shares = _class_shares(self.y[split.labeled], len(split.classes))
+        balanced = self.settings.data.balanced
+        self.class_shares = None if balanced else _class_shares(self.y[split.labeled], len(split.classes))
         if len(split.unlabeled) and self.settings.learning.objective is Objective.JOINT:
             self.rows["unlabeled"] = split.unlabeled
         sizes = {"labeled": self.settings.learning.batch_labeled, "unlabeled": self.settings.learning.batch_unlabeled}

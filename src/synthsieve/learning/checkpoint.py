@@ -18,7 +18,7 @@ from synthsieve.config import Settings, settings_from
 from synthsieve.errors import CheckpointError, ConfigError
 from synthsieve.files import json_of, named_again, written_atomically
 from synthsieve.layout import Layout
-from synthsieve.learning.learner import Learner, non_finite
+from synthsieve.learning.learner import Learner, non_finite, restore_optimiser
 from synthsieve.model.classifier import GenerativeClassifier
 from synthsieve.randomness import torch_stream
 
@@ -69,7 +69,7 @@ def load(path: Path, learner: Learner, *, first_phase: bool = False) -> dict[str
             for key, value in _under(f"optimiser/{name}", tensors).items():
                 index, _, field = key.partition("/")
                 stored.setdefault(int(index), {})[field] = value
-            optimiser.load_state_dict({**optimiser.state_dict(), "state": stored})
+            restore_optimiser(optimiser, {**optimiser.state_dict(), "state": stored})
         return _take_place(learner, header)
 
 

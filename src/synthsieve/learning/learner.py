@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -104,8 +105,7 @@ class Learner:
         first_phase = self.step <= self.settings.learning.steps
         decay = self.settings.learning.ema_decay if first_phase else self.settings.augmentation.ema_decay
         decay = min(decay, (1 + self.step) / (10 + self.step))
-        for mean, now in zip(_floats(self.averaged), _floats(self.model), strict=True):
-            mean.lerp_(now, 1 - decay)
+        torch._foreach_lerp_(_floats(self.averaged), _floats(self.model), 1 - decay)
 
 
 def _check_gradient(settings: Settings, model: GenerativeClassifier) -> None:
@@ -175,11 +175,25 @@ def _optimisers(model: GenerativeClassifier, settings: LearningSettings) -> dict
 def _adam(
     parameters: list[nn.Parameter], rate: float, *, momentum: float = 0.9, decay: float = 0.0
 ) -> torch.optim.Optimizer:
-    optimiser = torch.optim.AdamW(parameters, lr=rate, betas=(momentum, 0.999), weight_decay=decay, foreach=True)
+    # Fused where torch has it: a quarter of the time on CPUs.
+    way = "fused" if parameters[0].device.type in ("cpu", "cuda") else "foreach"
+    optimiser = torch.optim.AdamW(parameters, lr=rate, betas=(momentum, 0.999), weight_decay=decay, **{way: True})
     for group in optimiser.param_groups:
         group["base_lr"] = rate
     return optimiser
 
 
-def _floats(module: nn.Module) -> Iterable[Tensor]:
-    return (value for value in module.state_dict().values() if value.dtype.is_floating_point)
+def restore_optimiser(optimiser: torch.optim.Optimizer, state: dict[str, Any]) -> None:
+    """`optimiser.load_state_dict(state)`, each moment laid out in memory as its weights are: a fused step reads them
+    side by side, whatever their strides say."""
+    optimiser.load_state_dict(state)
+    for weight, values in optimiser.state.items():
+        for name, value in values.items():
+            if value.shape == weight.shape:
+                values[name] = torch.empty_like(weight, requires_grad=False).copy_(value)
+
+
+def _floats(module: nn.Module) -> list[Tensor]:
+    """Its weights and statistics, in order."""
+    both = (*module.parameters(), *module.buffers())
+    return [value for value in both if value.dtype.is_floating_point]

@@ -104,10 +104,47 @@ def roughness(
         classify: x (n, *shape) -> logits (n, num_classes), with the gradient the caller wants felt.
         log_p: log p(y given x) (n, num_classes), held fixed.
     """
-    probe = _of_length(normal_rows(x.shape, generator=generator).to(x), PROBE).requires_grad_()
-    turned = divergence(log_p, classify(x + probe).log_softmax(dim=1))
-    (uphill,) = torch.autograd.grad(turned, probe)
-    return divergence(log_p, classify(x + _of_length(uphill, radius)).log_softmax(dim=1))
+    probe = _of_length(normal_rows(x.shape, generator=generator).to(x), PROBE)
+    return divergence(log_p, _moved_most(classify, lambda r: x + r, probe, log_p, radius))
+
+
+def latent_roughness(
+    classify: Callable[[Tensor], Tensor],
+    move: Callable[[Tensor], Tensor],
+    z: Tensor,
+    log_p: Tensor,
+    *,
+    radius: float,
+    generator: torch.Generator,
+) -> Tensor:
+    """How far the prediction turns when x moves as the generator does within `radius` of z: along the data.
+
+    KL(p(y given x) || p(y given x')), x' = x + g(z + r) - g(z), |r| = radius, r by one power step as in `roughness`
+    (TNAR, Yu 2019; LVAT, Osada 2020). The generator is a constant: `classify` alone feels the gradient.
+
+    Args:
+        classify: x (n, *shape) -> logits (n, num_classes), with the gradient the caller wants felt.
+        move: r (n, *) -> x' (n, *shape), differentiable in r.
+        z: a tensor shaped like r.
+        log_p: log p(y given x) (n, num_classes), held fixed.
+    """
+    probe = _of_length(normal_rows(z.shape, generator=generator).to(z), PROBE)
+    return divergence(log_p, _moved_most(classify, move, probe, log_p, radius))
+
+
+def _moved_most(
+    classify: Callable[[Tensor], Tensor],
+    move: Callable[[Tensor], Tensor],
+    probe: Tensor,
+    log_p: Tensor,
+    radius: float,
+) -> Tensor:
+    """log p(y given move(r)), r the direction at `probe` in which the divergence grows most, of length `radius`."""
+    probe = probe.requires_grad_()
+    (uphill,) = torch.autograd.grad(divergence(log_p, classify(move(probe)).log_softmax(dim=1)), probe)
+    with torch.no_grad():
+        moved = move(_of_length(uphill, radius))
+    return classify(moved).log_softmax(dim=1)
 
 
 PROBE = 0.1  # length of the random probe: large enough for float32 differences, small against an image's own norm

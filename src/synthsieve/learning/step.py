@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
-from synthsieve.config import ChainStart, Classify, Objective
+from synthsieve.config import ChainStart, Classify, Latents, Norm, Objective
 from synthsieve.learning import objectives
 from synthsieve.learning.drift import LARGEST_LOGIT
 from synthsieve.learning.implicit import implicit_cross_entropy
 from synthsieve.learning.learner import Learner, ramp_at
 from synthsieve.model.encoder import GradientShare, Posterior
+from synthsieve.networks.layers import fixed_statistics
 from synthsieve.sampling import langevin
 
 LABELS_ONLY = GradientShare(label=1.0, style=0.0)
@@ -52,6 +54,10 @@ class Batch:
     synthetic: Weighted | None = None
     pseudo: Weighted | None = None
 
+    def classified_x(self) -> Tensor:
+        """The labelled x, then the synthetic, then the pseudo-labelled. (k, *shape)."""
+        return torch.cat([self.labeled_x, *(added.x for added in (self.synthetic, self.pseudo) if added is not None)])
+
     def to(self, device: torch.device) -> Batch:
         """The same batch, where the networks are."""
         moved = {name: part.to(device) for name, part in vars(self).items() if part is not None}
@@ -62,13 +68,17 @@ def take_step(learner: Learner, batch: Batch) -> None:
     """Steps 2 to 6 and 8 of Algorithm 1; the supervised twin takes step 6 alone. Step 7 comes between some steps."""
     learner.model.train()
     learner.terms.clear()
+    seen = None
     if learner.settings.learning.objective is Objective.JOINT:
         x = _elbo_examples(learner, batch)
-        q, z_posterior = sample_posterior(learner, x)  # step 3
+        seen = see_labels(learner, batch)
+        q, z_posterior = sample_posterior(learner, x, _of_elbo_examples(learner, batch, seen))  # step 3
         z_prior = sample_prior(learner, z_posterior)  # step 2, whose chains start where step 3 ends
         learn_prior(learner, z_posterior, z_prior)  # step 4
         learn_inference_and_generator(learner, x, q, z_posterior)  # step 5
-    learn_labels(learner, batch)  # steps 6 and 8, one update: under Adam a second one would cancel its coefficient
+    learn_labels(
+        learner, batch, seen
+    )  # steps 6 and 8, one update: under Adam a second one would cancel its coefficient
     learner.step += 1
     learner.average()
 
@@ -86,10 +96,22 @@ def sample_prior(learner: Learner, z_posterior: Tensor) -> Tensor:
     return langevin.run(prior.unconditional(), start, settings=chains, generator=generator).z
 
 
-def sample_posterior(learner: Learner, x: Tensor) -> tuple[Posterior, Tensor]:
+def see_labels(learner: Learner, batch: Batch) -> Posterior | None:
+    """What the label tower says of every x of the batch, one pass for steps 3 and 6; None where step 5 changes it."""
+    model, unlabeled = learner.model, batch.unlabeled_x
+    if model.encoder.label_tower is None or learner.settings.learning.label_tower_elbo_scale:
+        return None
+    if _in_one_pass(learner):
+        return model.encoder.label_part(torch.cat([batch.classified_x(), unlabeled]))
+    with torch.no_grad():
+        without = model.encoder.label_part(unlabeled)
+    return Posterior.cat([model.encoder.label_part(batch.classified_x()), without])
+
+
+def sample_posterior(learner: Learner, x: Tensor, label: Posterior | None = None) -> tuple[Posterior, Tensor]:
     """Step 3: q(z given x) and one reparameterised draw of it for each x. (n, latent_dim)."""
     felt = GradientShare(label=learner.settings.learning.label_tower_elbo_scale, style=1.0)
-    q = learner.model.posterior(x, felt)
+    q = learner.model.posterior(x, felt, label)
     return q, q.sample(generator=learner.generators["posterior"])
 
 
@@ -109,14 +131,15 @@ def learn_inference_and_generator(learner: Learner, x: Tensor, q: Posterior, z_p
     learner.update("elbo", -parts.total.mean(), **parts.means())
 
 
-def learn_labels(learner: Learner, batch: Batch) -> None:
+def learn_labels(learner: Learner, batch: Batch, seen: Posterior | None = None) -> None:
     """Step 6: the labelled pairs' cross-entropy down, for F and the encoder; beside it what unlabelled x can teach.
 
     Step 8: the weighted cross-entropy of the coreset, and of pseudo-labels, times their coefficients, in the same loss.
+    `seen` is what `see_labels` returned, with the weights of this step.
     """
     settings = learner.settings.learning
     labeled = len(batch.labeled_x)
-    q, logits = _classify(learner, batch)
+    q, logits, q_unlabeled = _classify(learner, batch, seen)
     cross_entropy = objectives.cross_entropy(logits[:labeled], batch.labeled_y, batch.labeled_weights)
     terms = {"cross_entropy": cross_entropy}
     loss = settings.cross_entropy_weight * cross_entropy
@@ -127,8 +150,8 @@ def learn_labels(learner: Learner, batch: Batch) -> None:
         loss = loss + settings.label_kl_weight * kl
     if settings.logit_penalty:
         loss = loss + settings.logit_penalty * objectives.logit_size(logits[:labeled])
-    if settings.objective is Objective.JOINT and len(batch.unlabeled_x):
-        loss = loss + _unlabeled_terms(learner, batch, terms)
+    if q_unlabeled is not None:
+        loss = loss + _unlabeled_terms(learner, batch.unlabeled_x, q_unlabeled, terms, batch.class_shares)
     loss = loss + _added_terms(learner, batch, logits[labeled:], terms)
     implicit = learner.settings.implicit
     if implicit.enabled and learner.step >= learner.settings.augment_from_step:
@@ -147,14 +170,39 @@ def learn_labels(learner: Learner, batch: Batch) -> None:
     learner.update("labels", loss, **terms)
 
 
-def _classify(learner: Learner, batch: Batch) -> tuple[Posterior, Tensor]:
-    """q and F(z) of the labelled x, then of the synthetic, then of the pseudo-labelled, in one pass."""
-    settings = learner.settings.learning
+def _classify(learner: Learner, batch: Batch, seen: Posterior | None) -> tuple[Posterior, Tensor, Posterior | None]:
+    """q and F(z) of the labelled x, then of the synthetic, then of the pseudo-labelled; and q of the unlabelled."""
+    settings, model = learner.settings.learning, learner.model
     felt = LABELS_ONLY if settings.objective is Objective.JOINT else GradientShare()
-    x = [batch.labeled_x, *(added.x for added in (batch.synthetic, batch.pseudo) if added is not None)]
-    q = learner.model.posterior(torch.cat(x), felt)
+    x, unlabeled = batch.classified_x(), None
+    if not len(batch.unlabeled_x) or not _learns_from_unlabeled(learner):
+        q = model.posterior(x, felt, None if seen is None else seen[: len(x)])
+    elif seen is not None or _in_one_pass(learner):
+        both = model.posterior(torch.cat([x, batch.unlabeled_x]), felt, seen)
+        q, unlabeled = both[: len(x)], both[len(x) :]
+    else:
+        q = model.posterior(x, felt)
+        with torch.no_grad():
+            unlabeled = model.posterior(batch.unlabeled_x)
     z = q.mean if settings.train_on is Classify.MEAN else q.sample(generator=learner.generators["posterior"])
-    return q, learner.model.energy.class_logits(z)
+    return q, model.energy.class_logits(z), unlabeled
+
+
+def _in_one_pass(learner: Learner) -> bool:
+    """Whether labelled and unlabelled x go through the label tower together, with a gradient for both.
+
+    Only mutual information has a use for that of the unlabelled. A batch norm wants one pass all the same: what is
+    labelled is repeated often and varies less.
+    """
+    settings = learner.settings
+    return settings.learning.mutual_information_weight > 0 or settings.model.norm is Norm.BATCH
+
+
+def _learns_from_unlabeled(learner: Learner) -> bool:
+    """Whether step 6 has a term on unlabelled x."""
+    settings = learner.settings.learning
+    weights = (settings.mutual_information_weight, settings.smoothness_weight, settings.latent_smoothness_weight)
+    return settings.objective is Objective.JOINT and any(weights)
 
 
 def _added_terms(learner: Learner, batch: Batch, logits: Tensor, terms: dict[str, Tensor]) -> Tensor:
@@ -173,38 +221,76 @@ def _added_terms(learner: Learner, batch: Batch, logits: Tensor, terms: dict[str
     return loss
 
 
-def _unlabeled_terms(learner: Learner, batch: Batch, terms: dict[str, Tensor]) -> Tensor:
+def _unlabeled_terms(
+    learner: Learner, x: Tensor, q: Posterior, terms: dict[str, Tensor], class_shares: Tensor | None = None
+) -> Tensor:
     """Predictions on unlabelled x that differ between examples, are sure of each, and do not turn close by."""
-    settings, x = learner.settings.learning, batch.unlabeled_x
+    settings, model = learner.settings.learning, learner.model
     loss = torch.zeros(())
-    if not settings.mutual_information_weight and not settings.smoothness_weight:
-        return loss
-    with torch.no_grad():
-        mean = learner.model.posterior(x).mean
-    x = learner.model.encoder.embed(x)
-
-    def classify(x: Tensor) -> Tensor:
-        return learner.model.energy.class_logits(learner.model.encoder.with_style_of(x, mean))
-
-    with torch.set_grad_enabled(settings.mutual_information_weight > 0):
-        logits = classify(x)
+    logits, mean = model.energy.class_logits(q.mean), q.mean.detach()
     if settings.mutual_information_weight:
         terms["mutual_information"] = objectives.mutual_information(
-            logits, None if learner.together.alone else learner.together.mean, class_shares=batch.class_shares
+            logits, None if learner.together.alone else learner.together.mean, class_shares=class_shares
         )
         weight = settings.mutual_information_weight * ramp_at(learner.step, settings.mutual_information_ramp)
         loss = loss - weight * terms["mutual_information"]
-    if settings.smoothness_weight:
-        terms["roughness"] = objectives.roughness(
-            classify,
-            x,
-            logits.detach().log_softmax(dim=1),
-            radius=settings.smoothness_radius,
-            generator=learner.generators["smoothness"],
-        )
-        weight = settings.smoothness_weight * ramp_at(learner.step, settings.smoothness_ramp)
-        loss = loss + weight * terms["roughness"]
+    log_p = logits.detach().log_softmax(dim=1)
+
+    def classify(x: Tensor) -> Tensor:
+        return model.energy.class_logits(model.encoder.with_style_of(x, mean))
+
+    with fixed_statistics(model.encoder):
+        if settings.smoothness_weight:
+            terms["roughness"] = objectives.roughness(
+                classify,
+                model.encoder.embed(x),
+                log_p,
+                radius=settings.smoothness_radius,
+                generator=learner.generators["smoothness"],
+            )
+            weight = settings.smoothness_weight * ramp_at(learner.step, settings.smoothness_ramp)
+            loss = loss + weight * terms["roughness"]
+        if settings.latent_smoothness_weight:
+            terms["latent_roughness"] = objectives.latent_roughness(
+                classify,
+                _along_generator(learner, x, mean),
+                mean[:, _first_moved(learner) :],
+                log_p,
+                radius=settings.latent_smoothness_radius,
+                generator=learner.generators["smoothness"],
+            )
+            weight = settings.latent_smoothness_weight * ramp_at(learner.step, settings.latent_smoothness_ramp)
+            loss = loss + weight * terms["latent_roughness"]
     return loss
+
+
+def _first_moved(learner: Learner) -> int:
+    """The first latent that moves along the generator may change; all after it may be changed too."""
+    all_of_them = learner.settings.learning.latent_smoothness_latents is Latents.ALL
+    return 0 if all_of_them else learner.settings.model.label_latent_dim
+
+
+def _along_generator(learner: Learner, x: Tensor, z: Tensor) -> Callable[[Tensor], Tensor]:
+    """r (n, latents that move) -> x' = x + g(z + r) - g(z), in the numbers that the encoder embeds x in.
+
+    What the generator cannot draw of x stays as it is. g is used as for prediction: nothing is dropped.
+    """
+    generator, embed, first = learner.model.generator, learner.model.encoder.embed, _first_moved(learner)
+
+    def mean_near(z: Tensor) -> Tensor:
+        generator.eval()
+        try:
+            return generator.mean_near(x, z, embed)
+        finally:
+            generator.train()
+
+    with torch.no_grad():
+        rest = embed(x) - mean_near(z)
+
+    def move(r: Tensor) -> Tensor:
+        return rest + mean_near(torch.cat([z[:, :first], z[:, first:] + r], dim=1))
+
+    return move
 
 
 def _elbo_examples(learner: Learner, batch: Batch) -> Tensor:
@@ -212,3 +298,13 @@ def _elbo_examples(learner: Learner, batch: Batch) -> Tensor:
     if learner.settings.learning.labeled_in_elbo or not len(batch.unlabeled_x):
         return torch.cat([batch.labeled_x, batch.unlabeled_x])
     return batch.unlabeled_x
+
+
+def _of_elbo_examples(learner: Learner, batch: Batch, seen: Posterior | None) -> Posterior | None:
+    """What was seen of them, in the same order; without a gradient, for the ELBO's is not for the label tower."""
+    if seen is None:
+        return None
+    unlabeled = seen[len(seen.mean) - len(batch.unlabeled_x) :].detach()
+    if learner.settings.learning.labeled_in_elbo or not len(batch.unlabeled_x):
+        return Posterior.cat([seen[: len(batch.labeled_x)].detach(), unlabeled])
+    return unlabeled

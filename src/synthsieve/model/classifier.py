@@ -38,6 +38,7 @@ class GenerativeClassifier(nn.Module):
             num_classes,
             hidden=[settings.energy_width] * (settings.energy_layers - 1),
             activation=settings.energy_activation,
+            visible=None if settings.style_in_energy else settings.label_latent_dim or None,
             generator=generator,
         )
         self.encoder = Encoder(settings, self.layout, generator=generator)
@@ -62,9 +63,10 @@ class GenerativeClassifier(nn.Module):
         """p(z) and p(z given y)."""
         return TiltedPrior(self.energy)
 
-    def posterior(self, x: Tensor, share: GradientShare = WHOLE) -> Posterior:
-        """q(z given x)."""
-        return self.encoder(x, share)
+    def posterior(self, x: Tensor, share: GradientShare = WHOLE, label: Posterior | None = None) -> Posterior:
+        """q(z given x); `label` is the label tower's part, where it is known already."""
+        q: Posterior = self.encoder(x, share, label)
+        return q
 
     def predict_logits(self, x: Tensor) -> Tensor:
         """F at the mean of q(z given x). (n, *shape) -> (n, num_classes)."""

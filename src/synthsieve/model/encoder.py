@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -26,6 +27,19 @@ class Posterior:
 
     mean: Tensor
     log_scale: Tensor
+
+    def __getitem__(self, rows: slice) -> Posterior:
+        """Those of some of the examples."""
+        return Posterior(self.mean[rows], self.log_scale[rows])
+
+    def detach(self) -> Posterior:
+        """The same without a gradient."""
+        return Posterior(self.mean.detach(), self.log_scale.detach())
+
+    @staticmethod
+    def cat(parts: Sequence[Posterior]) -> Posterior:
+        """Those of all the examples, one part after another."""
+        return Posterior(torch.cat([part.mean for part in parts]), torch.cat([part.log_scale for part in parts]))
 
     def sample(self, *, generator: torch.Generator) -> Tensor:
         """One draw for each example, differentiable in mean and scale. z = mean + scale noise. (n, latent_dim)."""
@@ -69,15 +83,20 @@ class Encoder(nn.Module):
         tower = Tower(2 * self.style_latent_dim, settings.encoder, settings.encoder_width, view)
         self.style_tower = make(settings, layout, tower, generator=generator)
 
-    def forward(self, x: Tensor, share: GradientShare = WHOLE) -> Posterior:
-        """q(z given x) for each x (n, *shape)."""
+    def forward(self, x: Tensor, share: GradientShare = WHOLE, label: Posterior | None = None) -> Posterior:
+        """q(z given x) for each x (n, *shape); `label` is the label tower's part, where it is known already."""
         if self.label_tower is None:
             return _posterior(_felt(self.style_tower, x, max(share.label, share.style)))
-        label = _posterior(_felt(self.label_tower, x, share.label))
+        label = label or self.label_part(x, share)
         style = _posterior(_felt(self.style_tower, x, share.style))
         return Posterior(
             torch.cat([label.mean, style.mean], dim=1), torch.cat([label.log_scale, style.log_scale], dim=1)
         )
+
+    def label_part(self, x: Tensor, share: GradientShare = WHOLE) -> Posterior:
+        """q of the label latents alone, where there are two towers."""
+        assert self.label_tower is not None
+        return _posterior(_felt(self.label_tower, x, share.label))
 
     def embed(self, x: Tensor) -> Tensor:
         """x as continuous numbers, which `with_style_of` takes too: x itself, unless its tower embeds it first."""

@@ -15,17 +15,21 @@ class Energy(nn.Module):
     """The class logits F(z) and what follows from them.
 
     Args:
-        network: maps (n, latent_dim) to (n, num_classes). An `MLP` has a gradient written by hand, which the chains
-            use; any other module goes through autograd.
+        network: maps (n, visible) to (n, num_classes). An `MLP` has a gradient written by hand, which the chains use;
+            any other module goes through autograd.
         latent_dim: numbers in a latent.
         num_classes: numbers F gives back.
+        visible: how many of them, the first ones, F looks at; the others keep the reference as their prior. None: all.
     """
 
-    def __init__(self, network: nn.Module, *, latent_dim: int, num_classes: int) -> None:
+    def __init__(self, network: nn.Module, *, latent_dim: int, num_classes: int, visible: int | None = None) -> None:
         super().__init__()
-        if isinstance(network, MLP) and (network.sizes[0], network.sizes[-1]) != (latent_dim, num_classes):
+        self.visible = latent_dim if visible is None else visible
+        if not 1 <= self.visible <= latent_dim:
+            raise ValueError(f"visible must lie in 1 to latent_dim={latent_dim}; got {visible}")
+        if isinstance(network, MLP) and (network.sizes[0], network.sizes[-1]) != (self.visible, num_classes):
             raise ValueError(
-                f"network must map latent_dim={latent_dim} numbers to num_classes={num_classes}; "
+                f"network must map {self.visible} latents to num_classes={num_classes}; "
                 f"got an MLP of sizes {network.sizes}"
             )
         self.network = network
@@ -40,15 +44,17 @@ class Energy(nn.Module):
         *,
         hidden: Sequence[int] = (200, 200),
         activation: Activation = Activation.GELU,
+        visible: int | None = None,
         generator: torch.Generator,
     ) -> Energy:
         """An energy of fully connected layers; the default is the paper's: three of them, width 200."""
-        network = MLP((latent_dim, *hidden, num_classes), activation=activation, generator=generator)
-        return cls(network, latent_dim=latent_dim, num_classes=num_classes)
+        sizes = (latent_dim if visible is None else visible, *hidden, num_classes)
+        network = MLP(sizes, activation=activation, generator=generator)
+        return cls(network, latent_dim=latent_dim, num_classes=num_classes, visible=visible)
 
     def class_logits(self, z: Tensor) -> Tensor:
         """One number a class: the negative energy of each class at z. F(z). (n, latent_dim) -> (n, num_classes)."""
-        logits: Tensor = self.network(z)
+        logits: Tensor = self.network(z[:, : self.visible])
         return logits
 
     def negative_free_energy(self, z: Tensor) -> Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
@@ -24,6 +25,14 @@ class Generator(nn.Module):
     @abstractmethod
     def forward(self, z: Tensor) -> Tensor:
         """The mean of p(x given z), or its most probable x, as the encoder takes it. (n, latent_dim) -> (n, *shape)."""
+
+    def mean_near(self, x: Tensor, z: Tensor, embed: Callable[[Tensor], Tensor]) -> Tensor:
+        """The mean of p(x given z) as `embed` makes continuous numbers of it, differentiable in z.
+
+        Where x is written part by part it is the mean of each part given those before it in x.
+        (n, *shape), (n, latent_dim) -> the shape of embed(x).
+        """
+        return embed(self(z))
 
     @abstractmethod
     def log_prob(self, x: Tensor, z: Tensor) -> Tensor:

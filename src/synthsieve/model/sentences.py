@@ -43,6 +43,15 @@ class SentenceGenerator(Generator):
         """The sentence that takes the most probable word each time; no gradient. -> int64 (n, length)."""
         return self._write(z, lambda log_probs, _: log_probs.argmax(dim=1))
 
+    def mean_near(self, x: Tensor, z: Tensor, embed: Callable[[Tensor], Tensor]) -> Tensor:
+        """sum_w p(w given x_{<t}, z) embed(w) at each place t of x that holds a word; zeros elsewhere."""
+        written = x != PAD
+        known, _ = self.network.states(functional.pad(x, (1, 0), value=BOS)[:, :-1], z, self.network.first_state(z))
+        p = self.network.log_probs(known[written]).exp()  # (words of all sentences, choices)
+        choices = torch.arange(FIRST_CHOICE, FIRST_CHOICE + p.shape[1], device=x.device)
+        means = p @ embed(choices.unsqueeze(1)).squeeze(1)
+        return means.new_zeros(*x.shape, means.shape[1]).masked_scatter(written.unsqueeze(2), means)
+
     def log_prob(self, x: Tensor, z: Tensor) -> Tensor:
         """sum_t log p(x_t given x_{<t}, z) over words and end, in nats. (n, length), (n, latent_dim) -> (n,)."""
         written = x != PAD

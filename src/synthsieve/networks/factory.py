@@ -13,6 +13,7 @@ from synthsieve.errors import ConfigError
 from synthsieve.networks.dcgan import DCGANGenerator
 from synthsieve.networks.layers import Dropout, ImageView, build
 from synthsieve.networks.mlp import MLP
+from synthsieve.networks.residual import ResidualEncoder
 from synthsieve.networks.strided import StridedEncoder, StridedGenerator
 from synthsieve.networks.wide_resnet import WideResNet
 
@@ -40,6 +41,9 @@ def make_encoder(
         NetworkKind.STRIDED: lambda: StridedEncoder(
             shape, out_features, width=width, norm=norm, view=view, dropout=dropout
         ),
+        NetworkKind.RESIDUAL: lambda: ResidualEncoder(
+            shape, out_features, width=width, norm=norm, view=view, dropout=dropout
+        ),
         NetworkKind.WIDE_RESNET: lambda: WideResNet(
             shape, out_features, depth=settings.encoder_depth, width=width, norm=norm, view=view, dropout=dropout
         ),
@@ -48,7 +52,7 @@ def make_encoder(
         sizes = (prod(shape), *[width] * settings.encoder_depth, out_features)
         return _mlp_encoder(sizes, shape, view, settings.dropout, generator)
     if kind not in makers:
-        raise ConfigError(f"model.encoder can be mlp, strided or wide-resnet, got {kind.value}")
+        raise ConfigError(f"model.encoder can be mlp, strided, residual or wide-resnet, got {kind.value}")
     return build(makers[kind], generator=generator)
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TypeVar
 
 import torch
@@ -32,11 +33,45 @@ def build(make: Callable[[], Built], *, generator: torch.Generator) -> Built:
             bound = math.sqrt((3 if isinstance(part, nn.Linear) else 6) / fan_in)
             with torch.no_grad():
                 part.weight.uniform_(-bound, bound, generator=generator)
+                if isinstance(part, IdentityConv2d):
+                    nn.init.dirac_(part.weight[: part.in_channels])
                 if part.bias is not None:
                     part.bias.zero_()
         elif isinstance(part, nn.GroupNorm | nn.BatchNorm2d):
             part.reset_parameters()
     return module
+
+
+class IdentityConv2d(nn.Conv2d):
+    """A convolution that begins by passing its input on: `build` makes the first filters the identity (dirac)."""
+
+
+class BatchNorm2d(nn.BatchNorm2d):
+    """Batch norm by the statistics of the batch; within `fixed_statistics` it does not remember them.
+
+    Attributes:
+        remembers: the running statistics, used for prediction, follow the batches it sees in training.
+    """
+
+    remembers = True
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if self.training and not self.remembers:
+            return nn.functional.batch_norm(x, None, None, self.weight, self.bias, training=True, eps=self.eps)
+        return super().forward(x)
+
+
+@contextmanager
+def fixed_statistics(module: nn.Module) -> Iterator[None]:
+    """Within it no batch norm of `module` updates its running statistics: for passes over x that were moved."""
+    parts = [part for part in module.modules() if isinstance(part, BatchNorm2d)]
+    for part in parts:
+        part.remembers = False
+    try:
+        yield
+    finally:
+        for part in parts:
+            part.remembers = True
 
 
 class Dropout(nn.Module):
@@ -69,7 +104,7 @@ def attach_generator(module: nn.Module, generator: torch.Generator) -> None:
 def norm_layer(norm: Norm, channels: int) -> nn.Module:
     """Group norm with groups of at least four channels, or batch norm."""
     if norm is Norm.BATCH:
-        return nn.BatchNorm2d(channels)
+        return BatchNorm2d(channels)
     fitting = (groups for groups in (8, 4, 2) if channels % groups == 0 and channels // groups >= 4)
     return nn.GroupNorm(next(fitting, 1), channels)
 

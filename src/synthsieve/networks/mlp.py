@@ -70,17 +70,21 @@ class MLP(nn.Module):
 class InputGradient:
     """An MLP's forward pass and its pull-back to the input, in buffers made once for one batch size.
 
-    The weights are read where the network keeps them, never copied and never given a gradient. The order of calls is:
-    `outputs` or `last_hidden` at x, then one of the pull-backs for the same x.
+    The weights are read where the network keeps them (but for a first layer that is padded) and given no gradient. The
+    order of calls is: `outputs` or `last_hidden` at x, then one of the pull-backs for the same x.
 
     Args:
         network: the MLP.
         rows: the batch size it will see, n below.
-        like: a tensor whose dtype and device the buffers take.
+        like: a tensor whose dtype and device the buffers take. It may be wider than the network's input: the numbers
+            after those that the network looks at have no gradient.
     """
 
     def __init__(self, network: MLP, rows: int, like: Tensor) -> None:
         self.weights = [layer.weight.detach() for layer in network.linears()]
+        unseen = like.shape[1] - network.sizes[0]
+        if unseen:
+            self.weights[0] = nn.functional.pad(self.weights[0], (0, unseen))
         self._transposed = [weight.t() for weight in self.weights]  # views: MKL is quicker on them than on copies
         self._biases = [layer.bias.detach() for layer in network.linears()]
         hidden = network.sizes[1:-1]
