@@ -41,7 +41,9 @@ def test_it_serves_until_ctrl_c(out, room):
     ]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8")
     try:
-        told = json.loads(process.stdout.readline())
+        line = process.stdout.readline()
+        assert line, f"it ended before it served: {process.communicate(timeout=600)[1]}"
+        told = json.loads(line)
         assert told["samples"] == 60
         assert told["arm"] == CRAIG.name
         assert told["url"].startswith("http://127.0.0.1:")
