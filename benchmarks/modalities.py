@@ -32,14 +32,14 @@ from modalities_report import TWIN, Evidence, write_report
 
 from synthsieve.config import Settings, settings_from
 from synthsieve.data.dataset import Dataset, Kind
-from synthsieve.data.splits import Split, make_split
+from synthsieve.data.splits import Split, split_dataset
 from synthsieve.defaults import settings_for
 from synthsieve.errors import SynthsieveError
 from synthsieve.experiments.arms import Arm, Cell
 from synthsieve.experiments.classical import Answer, Method, answer
 from synthsieve.experiments.jobs import ANSWERS, Job, answers_of, default_workers, is_finished, run_jobs
 from synthsieve.experiments.supervised import twin_settings
-from synthsieve.experiments.table import Experiment
+from synthsieve.experiments.table import Experiment, Unit
 from synthsieve.files import write_json
 from synthsieve.learning.run_folder import Origin, RunFolder, versions
 from synthsieve.progress import for_stream
@@ -111,7 +111,7 @@ class Comparison:
         if arm == TWIN:
             return self.folder / f"seed-{seed}" / "supervised-twin"
         (cell,) = (cell for cell in self.experiment.cells if cell.arm is OURS[arm])
-        return self.experiment.folder(cell, seed)
+        return self.experiment.folder(cell, Unit(seed))
 
     def rival(self, rival: Method, seed: int) -> Path:
         """The file of a rival's answer."""
@@ -119,7 +119,7 @@ class Comparison:
 
     def split(self, dataset: Dataset, seed: int) -> Split:
         """The same split that the runs of that seed have."""
-        return make_split(dataset, seed=seed, **self.settings.data.model_dump())
+        return split_dataset(dataset, self.settings.data, seed=seed)
 
     def is_whole(self, seed: int) -> bool:
         """Whether all of that seed is there."""

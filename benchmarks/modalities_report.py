@@ -173,7 +173,7 @@ def _section(section: dict[str, Any]) -> list[str]:
 
 def _row(section: dict[str, Any], name: str) -> str:
     proof = section["against_twin"]
-    each = ", ".join(_percent(value) for value in proof["accuracy"][name])
+    each = ", ".join(_percent(value) for value in proof["scores"][name])
     mean = _percent(proof["mean"][name])
     shown = f"**{mean}**" if proof["mean"][name] == max(proof["mean"].values()) else mean
     middle = " | | "

@@ -72,6 +72,19 @@ def fitted(clouds):
     return small(max_iter=150).fit(x, np.where(np.arange(120) < 60, y, -1))
 
 
+def test_evaluate_gives_every_metric_and_leaves_unlabelled_rows_out(fitted, clouds):
+    x, y = clouds
+    found = fitted.evaluate(x, y)
+    assert found.count == 120
+    assert found.accuracy == fitted.score(x, y)
+    assert np.sum(found.confusion) == 120
+    assert found.auroc > 0.9
+    some = np.where(np.arange(120) < 30, y, -1)
+    assert fitted.evaluate(x, some).count == 30
+    with pytest.raises(InputError, match="as many rows"):
+        fitted.evaluate(x[:5], y)
+
+
 @pytest.fixture(scope="module")
 def vectors(clouds):
     return small(max_iter=2, modality="vector").fit(*clouds)

@@ -543,7 +543,7 @@ def _with_unlabeled(parts: dict[str, Any], more: np.ndarray) -> dict[str, Any]:
 
 def _paced(dataset: Dataset, settings: Settings, started: float, max_time: float) -> Settings:
     """The settings with as many steps as fit into what is left of `max_time`, by the pace of the first few."""
-    pace = seconds_per_step(dataset, settings, until=started + max_time)
+    pace = seconds_per_step(dataset, settings, until=started + max_time, clock=time.monotonic)
     left = started + max_time - time.monotonic()
     fitting = int(SHARE * max(left, 0.0) / max(pace, 1e-9))
     return settings.over(max(1, min(settings.learning.steps, fitting)))

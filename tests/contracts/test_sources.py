@@ -188,7 +188,7 @@ def test_can_be_split_and_encoded(dataset: Dataset) -> None:
 
 
 def test_a_misspelt_name_gets_a_hint() -> None:
-    with pytest.raises(DataError, match="did you mean 'svhn'"):
+    with pytest.raises(DataError, match="Did you mean 'svhn'"):
         load("svnh")
 
 

@@ -199,4 +199,4 @@ def test_a_candidate_that_cannot_be_fitted_is_passed_over():
     found = answer(Method("some", lambda dataset: [bad, good], False, ""), views(dataset, split))
     assert (found.about["chosen"], found.about["failed"]) == (good.name, "bad: not these numbers")
     found = answer(Method("none", lambda dataset: [bad], False, ""), views(dataset, split))
-    assert (found.right, found.about["chosen"], found.about["grid"]) == ({}, None, {"bad": None})
+    assert (found.answers, found.about["chosen"], found.about["grid"]) == ({}, None, {"bad": None})

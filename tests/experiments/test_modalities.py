@@ -40,7 +40,11 @@ def test_it_runs_whole_goes_on_and_renders_the_same_again(tmp_path, crew_here, m
     write_clusters(tmp_path / "clusters.npz")
     out, results = tmp_path / "out", tmp_path / "results" / "modalities"
     words = ["--data", str(tmp_path / "clusters.npz"), "--out", str(out), "--results", str(results), "--workers", "1"]
-    words += [word for setting in [*TINY, "data.labels=12"] for word in ("--set", setting)]
+    words += [
+        word
+        for setting in [*TINY, "data.labels=12", "data.validation=extra", "data.balanced=true"]
+        for word in ("--set", setting)
+    ]
     modalities.main([*words, "--seeds", "1"])
     assert len(crew_here) == 5  # first phase, three arms, twin
     assert not any("judge" in name for name in crew_here)

@@ -504,7 +504,8 @@ def right_answers(folder: Path) -> Ready:
 def classical_answers(folder: Path) -> Ready:
     path = folder / "a.npz"
     about = {"chosen": "a", "grid": None, "unlabeled": 0, "seconds": 1.0, "split_hash": "ab", "failed": None}
-    Answer({"test": np.ones(3, dtype=bool)}, about).write(path)
+    part = Answers(np.arange(3), np.array([0, 1, 1]), np.full((3, 2), 0.5, dtype=np.float32))
+    Answer({"test": part}, about).write(path)
     return of_file(path, lambda: Answer.read(path).about["split_hash"])
 
 
@@ -557,8 +558,22 @@ def _table() -> dict[str, Any]:
         "unlabeled": 100,
         "choice": {"arm": "entropy + CRAIG, L=60", "words": "entropy is kept"},
         "groups": {"real only": "real", "entropy + CRAIG, L=60": "synthetic"},
+        "classes": ["a", "b"],
+        "labels_for_choosing": 0,
+        "cross_fitting": None,
+        "baselines": {},
+        "metrics": {
+            "real only": {
+                "accuracy": 0.9,
+                "majority_accuracy": 0.5,
+                "recall": [0.9, None],
+                "confusion": [[9, 1], [0, 0]],
+            }
+        },
         "proof": {
             "baseline": "real only",
+            "metric": "accuracy",
+            "test_examples": [10],
             "mean": {"real only": 0.9, "entropy + CRAIG, L=60": 0.92},
             "comparisons": {
                 "entropy + CRAIG, L=60": {"difference": 0.02, "interval_95": [-0.01, 0.04], "verdict": "cannot tell"}

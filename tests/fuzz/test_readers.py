@@ -17,7 +17,7 @@ from tests.scratch import new_folder
 
 EXAMPLES = 15  # of each target; `make fuzz` tries thousands
 SLOW = {"weights": 5, "last-checkpoint": 5, "run-json": 8, "download": 8}
-REFUSED = {("images", 4), ("download", 3)}  # good files that are not for us: a palette, a redirection
+REFUSED = {("download", 3)}  # a good file that is not for us: a redirection
 
 
 @functools.cache

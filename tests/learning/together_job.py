@@ -1,6 +1,7 @@
 """What each process of test_together.py runs: float64 steps of both phases, with every term that can be switched on."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from synthsieve.defaults import settings_for
 from synthsieve.learning.additions import choose_additions
 from synthsieve.learning.batch_source import BatchSource
 from synthsieve.learning.run_folder import Origin, RunFolder
-from synthsieve.learning.step import Batch, Weighted, take_step
+from synthsieve.learning.step import Weighted, take_step
 from synthsieve.together import joined
 from tests.learning.conftest import QUICK
 
@@ -35,13 +36,12 @@ def in_double(batch):
     def weighted(part):
         return None if part is None else Weighted(part.x.double(), part.y, part.weights.double())
 
-    return Batch(
-        batch.labeled_x.double(),
-        batch.labeled_y,
-        batch.unlabeled_x.double(),
-        None,
-        weighted(batch.synthetic),
-        weighted(batch.pseudo),
+    return replace(
+        batch,
+        labeled_x=batch.labeled_x.double(),
+        unlabeled_x=batch.unlabeled_x.double(),
+        synthetic=weighted(batch.synthetic),
+        pseudo=weighted(batch.pseudo),
     )
 
 

@@ -121,13 +121,13 @@ def test_resume_is_refused_with_other_settings_and_a_second_fit_without_it(fitte
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["fit", "digit", "-o", "{tmp}"], "did you mean 'digits'"),
+        (["fit", "digit", "-o", "{tmp}"], "Did you mean 'digits'"),
         (["fit", "digits", "-o", "{tmp}", "--labels", "5"], "every class needs at least one label"),
         (["fit", "digits", "-o", "{tmp}", "--config", "digits-hours"], "the presets are"),
         (["fit", "digits", "-o", "{tmp}", "--set", "learning.stepz=3"], "did you mean learning.steps?"),
         (["sample", "{tmp}"], "holds no run"),
         (["evaluate", "{tmp}"], "holds no run"),
-        (["evaluate", "{tmp}", "--part", "train"], "--part can be test or validation"),
+        (["evaluate", "{tmp}", "--part", "train"], "part can be test or validation"),
         (["fit", "digits", "-o", "{tmp}", "--set", "model.encoder=dcgan"], "model.encoder can be mlp"),
         (["fit", "digits", "-o", "{tmp}", "--set", "sampling.temperature=inf"], "sampling.temperature"),
         (["fit", "digits", "-o", "{tmp}", "--set", "model.latent_dim=1000000000000"], "model.latent_dim"),

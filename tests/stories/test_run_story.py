@@ -136,7 +136,7 @@ def test_the_model_kept_can_be_evaluated_and_sampled_from(whole, copy):
 def test_the_folder_of_a_run_predicts_evaluates_and_opens_as_an_estimator(whole, copy, tmp_path):
     _, said = whole
     report = json.loads(synthsieve("evaluate", copy, "--json", "--threads", 1).stdout)
-    assert report["accuracy"] == said["proof"]["accuracy"][said["chosen"]][0]
+    assert report["accuracy"] == said["proof"]["scores"][said["chosen"]][0]
     digits = load_digits()
     np.savez(tmp_path / "new.npz", x=(digits.images[:50] * (255 / 16)).astype(np.uint8))
     synthsieve("predict", copy, tmp_path / "new.npz", "-o", tmp_path / "p.npz", "--threads", 1)
@@ -428,6 +428,12 @@ def test_few_labels_choose_and_measure_in_turn_and_all_of_them_train(tmp_path, c
     page = (out / "report.html").read_text(encoding="utf-8")
     assert "with the 40 labels alone" in page
     assert "Cannot tell from 40 labels" in page or "Yes:" in page or "No:" in page
+    said = synthsieve("evaluate", out, "--threads", 1).stdout
+    assert "cross-fitting accuracy" in said
+    assert "40 examples" in said
+    assert "balanced accuracy" in said
+    own = json.loads(synthsieve("evaluate", out, "--test", source, "--json", "--threads", 1).stdout)
+    assert (own["part"], own["count"]) == ("table.csv", 40)
     before = written(out / "seed-0")
     again = synthsieve("run", source, "-o", out, "--label", "kind", "--quick", "--workers", 1, *settings)
     assert again.stdout.splitlines()[-1] == done.stdout.splitlines()[-1]

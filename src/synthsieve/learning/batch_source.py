@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from scipy.stats import chisquare
 
 from synthsieve.config import Objective
 from synthsieve.data.batches import Batches
@@ -100,10 +101,13 @@ class _Column:
 
 
 def _class_shares(y: np.ndarray, num_classes: int) -> torch.Tensor | None:
-    """The share of each class among the labels, (labels of it + 1) / (labels + num_classes); None where all have as
-    many, to within one."""
+    """The share of each class among the labels, (labels of it + 1) / (labels + num_classes).
+
+    None where the labels may well come from classes of equal size (chi-squared test at 5 %): few labels drawn at random
+    differ by chance, and shares estimated from them do harm.
+    """
     counts = np.bincount(y, minlength=num_classes)
-    if counts.max() - counts.min() <= 1:
+    if chisquare(counts).pvalue > 0.05:
         return None
     return torch.from_numpy((counts + 1) / (len(y) + num_classes)).float()
 
