@@ -199,7 +199,7 @@ def gather(folder: Path) -> Evidence | None:
     validation, test = (
         {
             **{arm: [answers_of(run)[part].right for run in each] for arm, each in runs.items()},
-            **{name: [given.right[part] for given in each] for name, each in answers.items()},
+            **{name: [given.right(part) for given in each] for name, each in answers.items()},
         }
         for part in ("validation", "test")
     )
