@@ -65,7 +65,7 @@ def settings_for(
     if source in BENCHMARKS:
         known = {"data": BENCHMARKS[source], "proof": {"metric": "accuracy", "variants": "all"}}
     elif dataset is not None:
-        known = {"proof": {"repeats": 1 if dataset.kind in (Kind.IMAGE, Kind.SOUND) else 2}}  # those take minutes each
+        known = {"proof": {"repeats": 2 if dataset.kind in (Kind.TABLE, Kind.VECTOR) else 1}}  # others take minutes
     settings = load_settings(config or default_preset(source, dataset), overrides, asked, defaults=known)
     return settings if dataset is None else _with_metric(settings, dataset)
 

@@ -190,8 +190,8 @@ class Experiment:
                 splits[job.folder] = self._planned(job, dataset)
         if not self._measures(splits):
             raise DataError(
-                f"{dataset.name}: a comparison needs at least 2 labelled rows to measure on, but fewer are left:"
-                " label more rows, or give a test set"
+                f"{dataset.name}: a comparison needs at least 2 labelled rows to measure on, but fewer are left: label"
+                " 3 or more of a class, give a test set with --test, or train without a comparison by `synthsieve fit`"
             )
         split = splits[self.first_phase(Unit(self.seeds[0]))]
         if not len(split.validation) and settings.augmentation.entropy_ceiling is Ceiling.AUTO:

@@ -33,7 +33,9 @@ def arms(table: dict[str, Any]) -> Chart:
     row_of = {name: i for i, name in enumerate(names) if i not in headings}
     compared = {name: _Interval.of(one) for name, one in proof["comparisons"].items()}
     low, high = _ends([compared[name] for name in compared if groups.get(name) is not Group.BASELINE])
-    far = {name: one for name, one in compared.items() if one.high < low or one.low > high}
+    far = {name: one for name, one in compared.items() if not low <= one.middle <= high}
+    near = [end for name, one in compared.items() if name not in far for end in (one.low, one.high)]
+    low, high = min(low, *near), max(high, *near)
     baseline = f"{proof['baseline']}: {_percent(proof['mean'][proof['baseline']])}"
     layers: list[Layer] = [Rule(0.0, baseline, dash=Dash.SOLID)]
     for verdict, (called, tone, shape) in LOOKS.items():
@@ -53,15 +55,14 @@ def arms(table: dict[str, Any]) -> Chart:
             )
     if far:
         layers.append(_written_out(far, row_of, low, high))
-    near = [end for name, one in compared.items() if name not in far for end in (one.low, one.high)]
     beside = ["" if i in headings else _percent(proof["mean"][name]) for i, name in enumerate(names)]
     return Chart(
         title=f"Does it help? Every variant against {proof['baseline']}",
         description=_in_words(proof),
         x=Axis(
             f"points of {METRIC_NAMES[Metric(proof['metric'])]} against {proof['baseline']}",
-            low=min(low, *near) if far else None,
-            high=max(high, *near) if far else None,
+            low=low if far else None,
+            high=high if far else None,
         ),
         y=Axis(categories=tuple(names), headings=headings, beside=tuple(beside)),
         layers=tuple(layers),
