@@ -65,7 +65,8 @@ def settings_for(
     if source in BENCHMARKS:
         known = {"data": BENCHMARKS[source], "proof": {"metric": "accuracy", "variants": "all"}}
     elif dataset is not None:
-        known = {"proof": {"repeats": 2 if dataset.kind in (Kind.TABLE, Kind.VECTOR) else 1}}  # others take minutes
+        cheap = dataset.kind in (Kind.TABLE, Kind.VECTOR)  # a model takes seconds, of other kinds a minute or more
+        known = {"proof": {"repeats": 2, "variants": "standard"} if cheap else {"repeats": 1, "variants": "quick"}}
     settings = load_settings(config or default_preset(source, dataset), overrides, asked, defaults=known)
     return settings if dataset is None else _with_metric(settings, dataset)
 
