@@ -143,8 +143,8 @@ def run(
         labels: use only so many of the labels, for experiments; None uses all.
         metric: what variants are chosen and compared by; None takes accuracy, or balanced accuracy with unbalanced
             classes.
-        variants: "all" of the paper's table, "standard" or "quick"; None takes standard for tables and vectors, quick for
-            images, sound and text, and all for built-in data.
+        variants: "all" of the paper's table, "standard" or "quick"; None takes standard for tables and vectors,
+            quick for images, sound and text, and all for built-in data.
         config: a preset's name or a TOML file; None chooses by the data.
         overrides: single settings, such as "learning.steps=2000".
         seed: decides every random choice.
