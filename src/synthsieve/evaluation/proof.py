@@ -23,15 +23,27 @@ import numpy as np
 from synthsieve.config import Metric
 from synthsieve.errors import DataError
 from synthsieve.evaluation.answers import Answers
-from synthsieve.evaluation.metrics import METRIC_NAMES, log_losses, weighted_metric
+from synthsieve.evaluation.bootstrap import (
+    CURVE_RESAMPLES,
+    added_answers,
+    effective_size,
+    paired_differences,
+    percentile_interval,
+    resample_crossed,
+    resample_metric,
+    resample_nested,
+    right_or_wrong,
+    score,
+    standard_errors,
+    strata_of,
+)
+from synthsieve.evaluation.metrics import METRIC_NAMES
 from synthsieve.randomness import numpy_stream
 
 RESAMPLES = 10_000
-CURVE_RESAMPLES = 500  # of metrics that each resample has to sort the examples for
 ASSUMED_DISAGREEMENT = 0.1  # share of examples on which two variants typically differ, for `visible_difference`
 # Below this many seeds the interval is known to be too narrow: see `prove`.
 FEW_SEEDS = 10
-_BLOCK = 100  # resamples at a time: their counts of 26,032 examples take 10 MB
 
 Right = Mapping[str, Sequence[np.ndarray] | Sequence[Answers]]
 
@@ -325,34 +337,34 @@ def prove(
     if resamples < 100:
         raise DataError(f"expected at least 100 resamples, got {resamples}: leave it at {RESAMPLES}")
     seed = int(generator.integers(2**63))
-    num_seeds = len(given[baseline])
-    others = [name for name in given if name != baseline]
+    num_seeds, differing = len(given[baseline]), paired_differences(given, baseline)
     # (resamples, S): how often each seed is drawn
     if metric not in (Metric.ACCURACY, Metric.BALANCED_ACCURACY):
         resamples = min(resamples, CURVE_RESAMPLES)
     weights = numpy_stream(seed, "seeds").multinomial(num_seeds, np.full(num_seeds, 1 / num_seeds), size=resamples)
     if metric in (Metric.ACCURACY, Metric.BALANCED_ACCURACY):
-        strata = _strata(given[baseline], metric)
-        differences = _paired(given, baseline)
+        strata = strata_of(given[baseline], metric)
         if shared_items and num_seeds > 1:
-            draws = _crossed(differences, weights, strata[0], generator=numpy_stream(seed, "items"))
+            draws = resample_crossed(differing, weights, strata[0], generator=numpy_stream(seed, "items"))
         else:
             draws = {
-                name: _nested(each, weights, strata, generator=numpy_stream(seed, f"items/{name}"))
-                for name, each in differences.items()
+                name: resample_nested(each, weights, strata, generator=numpy_stream(seed, f"items/{name}"))
+                for name, each in differing.items()
             }
     else:
-        draws = _remeasured(given, baseline, weights, metric, shared_items, generator=numpy_stream(seed, "items"))
-    scores = {name: tuple(_score(run, metric) for run in runs) for name, runs in given.items()}
-    size = _effective_size(given[baseline], metric, shared_items=shared_items)
+        draws = resample_metric(given, baseline, weights, metric, shared_items, generator=numpy_stream(seed, "items"))
+    scores = {name: tuple(score(run, metric) for run in runs) for name, runs in given.items()}
+    size = effective_size(given[baseline], metric, shared_items=shared_items)
     comparisons = tuple(
         Comparison(
             name,
             tuple(mine - base for mine, base in zip(scores[name], scores[baseline], strict=True)),
-            _interval(draws[name] + _added_answers(resamples, size, generator=numpy_stream(seed, f"added/{name}"))),
-            int(sum(np.count_nonzero(_right(run) != _right(base)) for run, base in _zipped(given, name, baseline))),
+            percentile_interval(
+                draws[name] + added_answers(resamples, size, generator=numpy_stream(seed, f"added/{name}"))
+            ),
+            int(sum(np.count_nonzero(d) for d in each)),
         )
-        for name in others
+        for name, each in differing.items()
     )
     return Proof(
         baseline=baseline,
@@ -391,8 +403,8 @@ def choose(
     given = _checked(validation, baseline, shared_items=shared_items, metric=metric)
     if not margin >= 0:
         raise DataError(f"expected margin at least 0 standard errors, got {margin:g}: 1 is the default")
-    accuracy = {name: float(np.mean([_score(run, metric) for run in runs])) for name, runs in given.items()}
-    errors = _standard_errors(given, baseline, metric, shared_items=shared_items)
+    accuracy = {name: float(np.mean([score(run, metric) for run in runs])) for name, runs in given.items()}
+    errors = standard_errors(given, baseline, metric, shared_items=shared_items)
     candidates = tuple(
         Candidate(name, accuracy[name], accuracy[name] - accuracy[baseline], error) for name, error in errors.items()
     )
@@ -428,11 +440,11 @@ def _checked(
         for s, (run, base) in enumerate(zip(runs, first, strict=True)):
             if metric is not Metric.ACCURACY and not isinstance(run, Answers):
                 raise DataError(f"{METRIC_NAMES[metric]} needs the probabilities of {name!r}: pass its Answers")
-            right_or_wrong = _right(run)
-            if right_or_wrong.dtype != bool or right_or_wrong.ndim != 1 or len(run) < 2:
+            hits = right_or_wrong(run)
+            if hits.dtype != bool or hits.ndim != 1 or len(run) < 2:
                 raise DataError(
                     f"expected a bool array of two or more examples for {name!r}, seed number {s}, "
-                    f"got {right_or_wrong.dtype} of shape {right_or_wrong.shape}: pass predicted == y"
+                    f"got {hits.dtype} of shape {hits.shape}: pass predicted == y"
                 )
             if len(run) != len(base):
                 raise DataError(
@@ -445,182 +457,6 @@ def _checked(
             f"got {', '.join(str(len(run)) for run in first)}: pass shared_items=False"
         )
     return given
-
-
-def _right(run: np.ndarray | Answers) -> np.ndarray:
-    return run.right if isinstance(run, Answers) else run
-
-
-def _score(run: np.ndarray | Answers, metric: Metric) -> float:
-    if isinstance(run, Answers):
-        return weighted_metric(metric, run.y, run.probabilities, np.ones(len(run)))
-    return float(run.mean())
-
-
-def _zipped(given: Mapping[str, Sequence[Any]], name: str, baseline: str) -> zip[tuple[Any, Any]]:
-    return zip(given[name], given[baseline], strict=True)
-
-
-def _strata(runs: Sequence[np.ndarray] | Sequence[Answers], metric: Metric) -> list[np.ndarray]:
-    """For each seed the group (n,) that each example is drawn within: its class, or one for all."""
-    if metric is Metric.ACCURACY:
-        return [np.zeros(len(run), dtype=np.int64) for run in runs]
-    return [np.unique(run.y, return_inverse=True)[1] for run in runs if isinstance(run, Answers)]
-
-
-def _effective_size(runs: Sequence[np.ndarray] | Sequence[Answers], metric: Metric, *, shared_items: bool) -> float:
-    """How many examples one added answer is spread over: all of them, or as many as balance makes of them.
-
-    With balanced accuracy one answer of class c counts 1 / (K n_c): n = sqrt(K^3 / sum_c n_c^-2).
-    """
-    size = float(len(runs[0]) if shared_items else sum(len(run) for run in runs))
-    if metric is Metric.BALANCED_ACCURACY:
-        counts = np.bincount(_strata(runs[:1], metric)[0]).astype(np.float64)
-        size *= math.sqrt(len(counts) ** 3 / (1 / counts**2).sum()) / counts.sum()
-    return size
-
-
-def _added_answers(resamples: int, size: float, *, generator: np.random.Generator) -> np.ndarray:
-    """One answer in favour and one against, each Poisson(1) times: float64 (resamples,)."""
-    return (generator.poisson(1.0, resamples) - generator.poisson(1.0, resamples)) / size
-
-
-def _paired(given: Mapping[str, Sequence[Any]], baseline: str) -> dict[str, list[np.ndarray]]:
-    """d of every arm but the baseline: int8 (n_s,) for each seed, one of -1, 0, 1."""
-    return {
-        name: [
-            _right(arm).astype(np.int8) - _right(base).astype(np.int8) for arm, base in _zipped(given, name, baseline)
-        ]
-        for name in given
-        if name != baseline
-    }
-
-
-def _nested(
-    differences: Sequence[np.ndarray],
-    weights: np.ndarray,
-    strata: Sequence[np.ndarray],
-    *,
-    generator: np.random.Generator,
-) -> np.ndarray:
-    """Resampled differences where each seed has its own examples: float64 (resamples,).
-
-    d is -1, 0 or 1, so the sum of any number of draws is (ones - minus ones) of a multinomial: nothing is gathered.
-    """
-    total = np.zeros(len(weights))
-    for s, (d, group) in enumerate(zip(differences, strata, strict=True)):
-        groups = np.unique(group)
-        for one in groups:
-            mine = d[group == one]
-            counts = np.array([np.count_nonzero(mine == value) for value in (0, 1, -1)])
-            drawn = generator.multinomial(weights[:, s] * len(mine), counts / len(mine))  # (resamples, 3)
-            total += (drawn[:, 1] - drawn[:, 2]) / (len(mine) * len(groups))
-    return total / len(differences)
-
-
-def _crossed(
-    differences: Mapping[str, Sequence[np.ndarray]],
-    weights: np.ndarray,
-    strata: np.ndarray,
-    *,
-    generator: np.random.Generator,
-) -> dict[str, np.ndarray]:
-    """Resampled differences where all seeds share their examples: float64 (resamples,) for each arm.
-
-    Counts times differences, a block of resamples at a time; all arms see the same resamples.
-    """
-    num_seeds, groups = weights.shape[1], np.unique(strata)
-    share = np.empty(len(strata))
-    for one in groups:
-        share[strata == one] = 1 / (np.count_nonzero(strata == one) * len(groups))
-    columns = np.concatenate([np.stack(each, axis=1) for each in differences.values()], axis=1) * share[:, None]
-    draws = np.empty((len(weights), len(differences)))
-    for start in range(0, len(weights), _BLOCK):
-        block = weights[start : start + _BLOCK]
-        counts = np.stack([_drawn_counts(strata, groups, generator=generator) for _ in block])
-        sums = (counts @ columns).reshape(len(block), len(differences), num_seeds)
-        draws[start : start + len(block)] = np.einsum("bas,bs->ba", sums, block) / num_seeds
-    return dict(zip(differences, draws.T, strict=True))
-
-
-def _drawn_counts(strata: np.ndarray, groups: np.ndarray, *, generator: np.random.Generator) -> np.ndarray:
-    """How often each example is drawn, as many of each group as there are: float64 (n,)."""
-    counts = np.zeros(len(strata))
-    for one in groups:
-        rows = np.flatnonzero(strata == one)
-        counts[rows] = np.bincount(generator.integers(0, len(rows), len(rows), dtype=np.int32), minlength=len(rows))
-    return counts
-
-
-def _remeasured(
-    given: Mapping[str, Sequence[Any]],
-    baseline: str,
-    weights: np.ndarray,
-    metric: Metric,
-    shared_items: bool,
-    *,
-    generator: np.random.Generator,
-) -> dict[str, np.ndarray]:
-    """Resampled differences of a metric of all examples together: float64 (resamples,) for each arm.
-
-    Examples are drawn within their class, so that every class stays there. Log-losses are averaged, the other metrics
-    measured anew.
-    """
-    runs: Sequence[Answers] = given[baseline]
-    strata = _strata(runs, Metric.BALANCED_ACCURACY)
-    draws = {name: np.zeros(len(weights)) for name in given if name != baseline}
-    losses = {name: [log_losses(run.y, run.probabilities) for run in each] for name, each in given.items()}
-
-    def value(name: str, s: int, counts: np.ndarray) -> float:
-        if metric is Metric.LOG_LOSS:
-            return -float(np.average(losses[name][s], weights=counts))
-        return weighted_metric(metric, given[name][s].y, given[name][s].probabilities, counts)
-
-    for number, drawn in enumerate(weights):
-        for s in np.flatnonzero(drawn) if not shared_items else range(weights.shape[1]):
-            if s == 0 or not shared_items:
-                counts = _drawn_counts(strata[s], np.unique(strata[s]), generator=generator)
-            if drawn[s]:
-                base = value(baseline, int(s), counts)
-                for name in draws:
-                    draws[name][number] += drawn[s] * (value(name, int(s), counts) - base) / weights.shape[1]
-    return draws
-
-
-def _interval(draws: np.ndarray) -> tuple[float, float]:
-    """The middle 95 % of the draws; ends are draws themselves, the outer ones, less what rounding left on a zero."""
-    draws = np.round(draws, 12)
-    low, high = np.quantile(draws, 0.025, method="lower"), np.quantile(draws, 0.975, method="higher")
-    return float(low), float(high)
-
-
-def _standard_errors(
-    given: Mapping[str, Sequence[Any]], baseline: str, metric: Metric, *, shared_items: bool
-) -> dict[str, float]:
-    """Of each arm's mean difference, over examples.
-
-    Accuracy: sqrt(sum_s var_s / n_s) / S, or sqrt(var / n) of the means over seeds where they share their examples;
-    balanced accuracy: the same within each class; other metrics: the standard deviation of resamples.
-    """
-    if metric not in (Metric.ACCURACY, Metric.BALANCED_ACCURACY):
-        weights = np.ones((CURVE_RESAMPLES, len(given[baseline])), dtype=np.int64)
-        draws = _remeasured(given, baseline, weights, metric, shared_items, generator=numpy_stream(0, "choice"))
-        return {name: float(each.std(ddof=1)) for name, each in draws.items()}
-    strata = _strata(given[baseline], metric)
-    errors = {}
-    for name, each in _paired(given, baseline).items():
-        differences = [np.mean(each, axis=0)] if shared_items else each
-        variance = sum(_variance_of_mean(d, group) for d, group in zip(differences, strata, strict=False))
-        errors[name] = math.sqrt(variance) / len(differences)
-    return errors
-
-
-def _variance_of_mean(d: np.ndarray, strata: np.ndarray) -> float:
-    """Of the mean over groups of the means within them: 1/G^2 sum_g var_g / n_g; a group of one counts as of all."""
-    groups = np.unique(strata)
-    parts = [d[strata == one] for one in groups]
-    each = [(part if len(part) > 1 else d).var(ddof=1) / len(part) for part in parts]
-    return float(sum(each)) / len(groups) ** 2
 
 
 def _note(comparisons: Sequence[Comparison], num_seeds: int) -> str:
