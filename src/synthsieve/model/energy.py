@@ -22,9 +22,7 @@ class Energy(nn.Module):
         visible: how many of them, the first ones, F looks at; the others keep the reference as their prior. None: all.
     """
 
-    def __init__(
-        self, network: nn.Module, *, latent_dim: int, num_classes: int, visible: int | None = None
-    ) -> None:
+    def __init__(self, network: nn.Module, *, latent_dim: int, num_classes: int, visible: int | None = None) -> None:
         super().__init__()
         self.visible = latent_dim if visible is None else visible
         if not 1 <= self.visible <= latent_dim:
