@@ -70,8 +70,8 @@ class MLP(nn.Module):
 class InputGradient:
     """An MLP's forward pass and its pull-back to the input, in buffers made once for one batch size.
 
-    The weights are read where the network keeps them (but for a first layer that is padded) and given no gradient. The
-    order of calls is: `outputs` or `last_hidden` at x, then one of the pull-backs for the same x.
+    The weights are read where the network keeps them, but for a first layer that is padded, and never given a gradient.
+    The order of calls is: `outputs` or `last_hidden` at x, then one of the pull-backs for the same x.
 
     Args:
         network: the MLP.
