@@ -17,7 +17,7 @@ from synthsieve.randomness import numpy_stream
 
 OF_SOURCE = {"digits": "digits-minutes", "mnist": "mnist-minutes", "svhn": "svhn-cpu"}
 # Benchmarks know all their labels, so they say how many are used; a user's data use all of theirs.
-_BENCHMARK: dict[str, Any] = {"validation": "extra", "validation_fraction": 0.1, "test_fraction": 0.2, "balanced": True}
+_BENCHMARK: dict[str, Any] = {"validation": "extra", "balanced": True}
 BENCHMARKS: dict[str, dict[str, Any]] = {
     "digits": {**_BENCHMARK, "labels": 50},
     "mnist": {**_BENCHMARK, "labels": 100},
