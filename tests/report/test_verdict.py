@@ -52,6 +52,7 @@ def table(chosen="real only", choice=True, seeds=(0,), cross=False, others=None,
     return {
         "seeds": list(seeds),
         "labeled": 50,
+        "unlabeled": 100,
         "classes": ["ham", "spam"],
         "labels_for_choosing": 143,
         "cross_fitting": {"folds": 5, "measures": True} if cross else None,
@@ -105,6 +106,7 @@ def test_the_gain_is_over_the_best_of_the_labels_alone():
     assert "interval" not in answer_of(table(CRAIG)).gain
     assert answer_of(table(others={})).gain == "Accuracy of the model: 80.0\xa0%."
     assert answer_of(table()).lines()[0] == answer_of(table()).gain
+    assert "80.0\xa0% with our model" in answer_of({**table(), "unlabeled": 0}).gain
 
 
 def test_a_class_that_is_never_found_is_told_first():

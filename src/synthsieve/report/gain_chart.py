@@ -10,7 +10,6 @@ from synthsieve.experiments.classical_methods import MAJORITY
 from synthsieve.report.verdict import answer_of, labels_alone, score_name, simpler
 from synthsieve.report.wording import percent
 
-OURS = "Unlabelled data, ours"
 HALF = 0.32  # of a bar's thickness, in rows
 
 
@@ -24,11 +23,12 @@ def gain(table: dict[str, Any]) -> Chart:
         rows[f"Labels alone, {alone}"] = alone
     if simple is not None and simple not in rows.values():
         rows[f"Unlabelled data, {simple}"] = simple
-    rows[OURS] = kept
+    ours_words = "Unlabelled data, ours" if table["unlabeled"] else "Our model"
+    rows[ours_words] = kept
     shown = {words: mean[name] for words, name in rows.items() if name in mean}
     layers: list[Layer] = []
     for ours in (False, True):
-        places = [i for i, words in enumerate(shown) if (words == OURS) is ours]
+        places = [i for i, words in enumerate(shown) if (words == ours_words) is ours]
         layers.append(
             Bars(
                 "",

@@ -139,7 +139,7 @@ def _gain(table: dict[str, Any], kept: str) -> str:
     called = "the same network" if alone == Arm.SUPERVISED else alone
     return (
         f"{score_name(table).capitalize()} {percent(mean[alone])} with the {table['labeled']:,} labels alone"
-        f" ({called}), {percent(mean[kept])} with unlabelled data:"
+        f" ({called}), {percent(mean[kept])} {'with unlabelled data' if table['unlabeled'] else 'with our model'}:"
         f" {points(mean[kept] - mean[alone])} points{_gain_interval(table, alone, kept)}."
     )
 
