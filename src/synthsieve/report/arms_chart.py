@@ -97,7 +97,7 @@ def _ends(ours: Sequence[_Interval]) -> tuple[float, float]:
 
 def _written_out(far: Mapping[str, _Interval], row_of: Mapping[str, int], low: float, high: float) -> Words:
     """Differences beyond the ends of the axis, in words beside the end."""
-    inside = 0.08 * (high - low)
+    inside = 0.2 * (high - low)  # half of what the words take
     return Words(
         numbers(low + inside if one.middle < 0 else high - inside for one in far.values()),
         numbers(row_of[name] for name in far),
