@@ -35,10 +35,10 @@ test-browser: $(SCREEN)
 	$(ONE_THREAD) $(BIN)/python -m pytest -q -n $(WORKERS) -m browser tests/browser
 
 test-faults: $(STAMP)
-	$(ONE_THREAD) $(BIN)/python -m pytest -q -m faults tests/faults
+	$(ONE_THREAD) $(BIN)/python -m pytest -q -m faults tests/robustness/faults
 
 # The tests on every Python and under every condition that this machine can make; ONLY="ascii 3.13" for some of them,
-# TESTS=tests/export for some tests. Environments and logs are kept in MATRIX.
+# TESTS=tests/results/export for some tests. Environments and logs are kept in MATRIX.
 MATRIX ?= .matrix
 TESTS ?=
 test-matrix:
@@ -65,7 +65,7 @@ FUZZ ?= 20
 ONLY ?=
 fuzz: $(STAMP)
 	@$(BIN)/python -m pip install --no-compile --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,fuzz]'
-	$(ONE_THREAD) $(BIN)/python -m tests.fuzz.atheris_targets $(FUZZ) $(ONLY)
+	$(ONE_THREAD) $(BIN)/python -m tests.robustness.fuzz.atheris_targets $(FUZZ) $(ONLY)
 
 # Known holes in the versions that are installed; --strict, for a package that could not be looked up is no good news.
 audit: $(STAMP)

@@ -25,8 +25,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from synthsieve.files import write_json
-from synthsieve.learning.run_folder import versions
+from synthsieve.io.files import write_json
+from synthsieve.io.versions import versions
 
 COLUMNS, BATCH = 10, 250_000
 
@@ -40,34 +40,39 @@ def main() -> None:
     parser.add_argument("--alone-up-to", type=int, default=0, help="also select without a cluster up to so many rows")
     parser.add_argument("--scratch", type=Path, required=True, help="where the rows and the results go")
     parser.add_argument("-o", "--out", type=Path, required=True)
-    asked = parser.parse_args()
-    asked.scratch.mkdir(parents=True, exist_ok=True)
-    found = json.loads(asked.out.read_text()) if asked.out.is_file() else {"runs": []}
-    for rows in asked.rows:
-        source = asked.scratch / f"rows-{rows}-{asked.classes}.parquet"
+    requested = parser.parse_args()
+    requested.scratch.mkdir(parents=True, exist_ok=True)
+    found = json.loads(requested.out.read_text()) if requested.out.is_file() else {"runs": []}
+    for rows in requested.rows:
+        source = requested.scratch / f"rows-{rows}-{requested.classes}.parquet"
         if not source.is_file():
-            write_rows(source, rows, asked.classes)
-        run = measured(source, asked, "--cluster", "local", "--workers", str(asked.workers))
-        run |= {"rows": rows, "classes": asked.classes, "workers": asked.workers, "part_rows": asked.part_rows}
+            write_rows(source, rows, requested.classes)
+        run = measured(source, requested, "--cluster", "local", "--workers", str(requested.workers))
+        run |= {
+            "rows": rows,
+            "classes": requested.classes,
+            "workers": requested.workers,
+            "part_rows": requested.part_rows,
+        }
         run["input_bytes"] = source.stat().st_size
-        if rows <= asked.alone_up_to:
-            alone = measured(source, asked)
+        if rows <= requested.alone_up_to:
+            alone = measured(source, requested)
             run["alone"] = alone
             run["bound_over_alone"] = run["gradient_bound"] / alone["gradient_bound"]
         found["runs"].append(run)
         found["versions"] = {**versions(), "ray": _ray_version()}
         found["machine"] = {"cores": len(os.sched_getaffinity(0)), "load_before": run.pop("load_before")}
-        write_json(asked.out, found)
+        write_json(requested.out, found)
         print(json.dumps(run, indent=2), flush=True)
 
 
 def write_rows(path: Path, rows: int, classes: int) -> None:
     """The benchmark's rows, a batch at a time."""
-    generator, writer, partial = np.random.default_rng(0), None, path.with_suffix(".partial")
+    rng, writer, partial = np.random.default_rng(0), None, path.with_suffix(".partial")
     for start in range(0, rows, BATCH):
         size = min(BATCH, rows - start)
-        logits = generator.normal(size=(size, COLUMNS)) * 1.5 + np.linspace(-0.5, 0.5, COLUMNS)
-        label = generator.integers(0, classes, size)
+        logits = rng.normal(size=(size, COLUMNS)) * 1.5 + np.linspace(-0.5, 0.5, COLUMNS)
+        label = rng.integers(0, classes, size)
         logits[np.arange(size), label] += 2.0
         values = pa.array(logits.astype(np.float32).ravel())
         table = pa.table({"label": label, "logits": pa.FixedSizeListArray.from_arrays(values, COLUMNS)})
@@ -78,22 +83,22 @@ def write_rows(path: Path, rows: int, classes: int) -> None:
     partial.replace(path)
 
 
-def measured(source: Path, asked: argparse.Namespace, *more: str) -> dict[str, Any]:
+def measured(source: Path, requested: argparse.Namespace, *more: str) -> dict[str, Any]:
     """One selection in a process of its own: what it says, and what it took."""
-    out = asked.scratch / "out"
+    out = requested.scratch / "out"
     shutil.rmtree(out, ignore_errors=True)
-    parts = ["--part-rows", str(asked.part_rows)] if more else []
+    parts = ["--part-rows", str(requested.part_rows)] if more else []
     command = [sys.executable, "-m", "synthsieve", "select", str(source), "-o", str(out), "--json", "--quiet"]
     load = os.getloadavg()[0]
     started = time.monotonic()
     process = subprocess.Popen([*command, *parts, *more], stdout=subprocess.PIPE, text=True)
     watch = Watch(process.pid, out)
-    told, _ = process.communicate()
+    messages, _ = process.communicate()
     seconds = time.monotonic() - started
     watch.stop()
     if process.returncode:
         raise SystemExit(f"the selection ended with {process.returncode}")
-    figures = json.loads(told)
+    figures = json.loads(messages)
     size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
     kept = ("selected", "gradient_bound", "gradient_error", "stage_seconds")
     return {
@@ -125,8 +130,8 @@ class Watch:
         while not self._done.wait(0.5):
             rss = pss = 0
             for process in descendants(self.root):
-                mine = _resident(process)
-                rss, pss = rss + mine[0], pss + mine[1]
+                own_values = _resident(process)
+                rss, pss = rss + own_values[0], pss + own_values[1]
                 self._io[process] = _moved(process) or self._io.get(process, (0, 0))
             read, written = (sum(one[k] for one in self._io.values()) // 10**6 for k in range(2))
             now = {"peak_rss_mb": rss // 1000, "peak_pss_mb": pss // 1000, "peak_work_mb": _size(self.work) // 10**6}

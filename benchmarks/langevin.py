@@ -29,12 +29,12 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from synthsieve.config import Activation
-from synthsieve.model.energy import Energy
-from synthsieve.model.prior import TiltedPrior
-from synthsieve.networks.mlp import MLP
-from synthsieve.randomness import torch_stream
+from synthsieve.io.random_streams import torch_stream
+from synthsieve.models.energy import Energy
+from synthsieve.models.networks.mlp import MLP
+from synthsieve.models.prior import TiltedPrior
 from synthsieve.sampling import langevin
+from synthsieve.settings import Activation
 
 LATENT, CLASSES, STEPS = 100, 10, 60
 GOAL = 1.5
@@ -63,11 +63,11 @@ def naive(prior: TiltedPrior, z: Tensor) -> Callable[[], None]:
     """The loop one would write first."""
 
     def work() -> None:
-        generator, moving, settings = torch_stream(0, "noise"), z, langevin.LangevinSettings(STEPS)
+        rng, moving, settings = torch_stream(0, "noise"), z, langevin.LangevinSettings(STEPS)
         for _ in range(STEPS):
             moving = moving.detach().requires_grad_()
             (gradient,) = torch.autograd.grad(prior.log_density(moving).sum(), moving)
-            noise = torch.randn(moving.shape, generator=generator)
+            noise = torch.randn(moving.shape, generator=rng)
             moving = moving + settings.step_size * gradient + (2 * settings.step_size) ** 0.5 * noise
 
     return work
@@ -78,17 +78,17 @@ def ours(prior: TiltedPrior, z: Tensor, y: Tensor | None) -> Callable[[], None]:
     settings = langevin.LangevinSettings(STEPS)
 
     def work() -> None:
-        langevin.run(density, z, settings=settings, generator=torch_stream(0, "noise"))
+        langevin.run(density, z, settings=settings, rng=torch_stream(0, "noise"))
 
     return work
 
 
 def contestants(batch: int) -> dict[str, Callable[[], None]]:
     priors = {
-        activation: TiltedPrior(Energy.mlp(LATENT, CLASSES, activation=activation, generator=torch_stream(0, "energy")))
+        activation: TiltedPrior(Energy.mlp(LATENT, CLASSES, activation=activation, rng=torch_stream(0, "energy")))
         for activation in Activation
     }
-    z = priors[Activation.GELU].reference_sample(batch, generator=torch_stream(0, "start"))
+    z = priors[Activation.GELU].reference_sample(batch, rng=torch_stream(0, "start"))
     y = torch.arange(batch) % CLASSES
     racing = {"matrix products": products_alone(priors[Activation.GELU].energy, z)}
     for activation, prior in priors.items():

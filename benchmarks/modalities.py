@@ -28,27 +28,30 @@ from typing import Any
 
 import rivals
 from modalities_columns import measure_columns
-from modalities_report import TWIN, Evidence, write_report
+from modalities_report import SUPERVISED_BASELINE, Evidence, write_report
 
-from synthsieve.config import Settings, settings_from
 from synthsieve.data.dataset import Dataset, Kind
+from synthsieve.data.origin import Origin
 from synthsieve.data.splits import Split, split_dataset
-from synthsieve.defaults import settings_for
 from synthsieve.errors import SynthsieveError
-from synthsieve.experiments.arms import Arm, Cell
-from synthsieve.experiments.classical import Answer, Method, answer
-from synthsieve.experiments.jobs import ANSWERS, Job, answers_of, default_workers, is_finished, run_jobs
-from synthsieve.experiments.supervised import twin_settings
-from synthsieve.experiments.table import Experiment, Unit
-from synthsieve.files import write_json
-from synthsieve.learning.run_folder import Origin, RunFolder, versions
-from synthsieve.progress import for_stream
+from synthsieve.experiments.arms import Arm, TableEntry
+from synthsieve.experiments.baselines.search import BaselineResult, Method, fit_baseline
+from synthsieve.experiments.baselines.supervised import supervised_settings
+from synthsieve.experiments.experiment import Experiment, Unit
+from synthsieve.experiments.runner import ANSWERS, answers_of, is_finished
+from synthsieve.experiments.workers import Job, default_workers, run_jobs
+from synthsieve.io.files import write_json
+from synthsieve.io.progress import for_stream
+from synthsieve.io.versions import versions
+from synthsieve.settings import Settings, settings_from
+from synthsieve.training.defaults import settings_for
+from synthsieve.training.run_dir import RunDirectory
 
 PLAN, COLUMNS = "plan.json", "columns.json"
 LABELS = {"digits": 50, "mnist": 100, "adult": 200, "spoken-digits": 50, "sst2": 200}
 # In the order of a tie: the simpler first.
 OURS = {
-    "joint": Arm.FIRST_PHASE,
+    "joint": Arm.PRETRAINED,
     "joint, further steps": Arm.REAL_ONLY,
     "entropy + CRAIG": Arm.CRAIG,
     "entropy + CRAIG + PL": Arm.CRAIG_PSEUDO,
@@ -70,45 +73,51 @@ class Comparison:
     folder: Path
     origin: Origin
     settings: Settings
-    twin: Settings
+    supervised_baseline: Settings
     seeds: tuple[int, ...]
 
     @classmethod
     def of(cls, folder: Path, origin: Origin, dataset: Dataset, *, seeds: int, overrides: Iterable[str]) -> Comparison:
         """With the data set's default preset, and labels as many as LABELS says."""
-        asked = LABELS.get(origin.source)
-        labels = [] if asked is None else [f"data.labels={asked}"]
+        requested = LABELS.get(origin.source)
+        labels = [] if requested is None else [f"data.labels={requested}"]
         settings = settings_for(origin.source, dataset, overrides=[*labels, *overrides])
         if not settings.augmentation.steps:
-            settings = settings.with_second_phase()
-        twin = twin_settings(settings).model_copy(update={"model": settings.model})  # both towers, where there are two
-        return cls(folder, origin, settings, twin, tuple(range(seeds)))
+            settings = settings.with_retraining()
+        supervised_baseline = supervised_settings(settings).model_copy(
+            update={"model": settings.model}
+        )  # both towers, where there are two
+        return cls(folder, origin, settings, supervised_baseline, tuple(range(seeds)))
 
     @cached_property
     def experiment(self) -> Experiment:
-        sizes = self.settings.proof.pool_sizes
+        sizes = self.settings.comparison.pool_sizes
         pool = sizes[min(1, len(sizes) - 1)]
         pooled = (Arm.CRAIG, Arm.CRAIG_PSEUDO)
-        cells = tuple(Cell(arm, pool if arm in pooled else 0) for arm in OURS.values())
+        cells = tuple(TableEntry(arm, pool if arm in pooled else 0) for arm in OURS.values())
         return Experiment(self.folder, self.origin, self.settings, self.seeds, cells)
 
     def jobs(self, dataset: Dataset) -> list[Job]:
         """Our arms and the twin, seed by seed; nobody judges how pure the pools are."""
-        judge = self.experiment.judge
+        oracle = self.experiment.oracle
         ours = [
-            replace(job, after=tuple(folder for folder in job.after if folder != judge), judge=None)
+            replace(job, after=tuple(folder for folder in job.after if folder != oracle), oracle=None)
             for job in self.experiment.jobs(dataset)
-            if job.folder != judge
+            if job.folder != oracle
         ]
-        twins = [
-            Job(f"{TWIN}, seed {seed}", self.run(TWIN, seed), self.twin.model_copy(update={"seed": seed}))
+        supervised_baselines = [
+            Job(
+                f"{SUPERVISED_BASELINE}, seed {seed}",
+                self.run(SUPERVISED_BASELINE, seed),
+                self.supervised_baseline.model_copy(update={"seed": seed}),
+            )
             for seed in self.seeds
         ]
-        return sorted([*ours, *twins], key=lambda job: job.settings.seed)
+        return sorted([*ours, *supervised_baselines], key=lambda job: job.settings.seed)
 
     def run(self, arm: str, seed: int) -> Path:
         """The folder of one of our arms, or of the twin."""
-        if arm == TWIN:
+        if arm == SUPERVISED_BASELINE:
             return self.folder / f"seed-{seed}" / "supervised-twin"
         (cell,) = (cell for cell in self.experiment.cells if cell.arm is OURS[arm])
         return self.experiment.folder(cell, Unit(seed))
@@ -121,9 +130,9 @@ class Comparison:
         """The same split that the runs of that seed have."""
         return split_dataset(dataset, self.settings.data, seed=seed)
 
-    def is_whole(self, seed: int) -> bool:
+    def is_valid(self, seed: int) -> bool:
         """Whether all of that seed is there."""
-        runs = all(is_finished(self.run(arm, seed)) for arm in (*OURS, TWIN))
+        runs = all(is_finished(self.run(arm, seed)) for arm in (*OURS, SUPERVISED_BASELINE))
         return runs and all(self.rival(rival, seed).is_file() for rival in rivals.RIVALS)
 
     def write_plan(self, dataset: Dataset, workers: int) -> None:
@@ -134,7 +143,7 @@ class Comparison:
                 "kind": str(dataset.kind),
                 "origin": asdict(self.origin),
                 "settings": self.settings.model_dump(mode="json"),
-                "twin": self.twin.model_dump(mode="json"),
+                "twin": self.supervised_baseline.model_dump(mode="json"),
                 "seeds": list(self.seeds),
                 "versions": versions(),
                 "machine": {"cores": os.cpu_count(), "workers": workers, "threads_of_a_process": 1},
@@ -143,22 +152,22 @@ class Comparison:
 
     @classmethod
     def read_plan(cls, folder: Path, plan: dict[str, Any]) -> Comparison:
-        settings, twin = (settings_from(plan[name]) for name in ("settings", "twin"))
-        return cls(folder, Origin(**plan["origin"]), settings, twin, tuple(plan["seeds"]))
+        settings, supervised_baseline = (settings_from(plan[name]) for name in ("settings", "twin"))
+        return cls(folder, Origin(**plan["origin"]), settings, supervised_baseline, tuple(plan["seeds"]))
 
 
 def compare(comparison: Comparison, dataset: Dataset, *, workers: int) -> None:
     """Bring the rivals, our arms and the twin to their end."""
     comparison.experiment.check(dataset)
     for job in comparison.jobs(dataset):
-        if RunFolder.exists(job.folder):
-            RunFolder.open(job.folder).check_asked(job.settings, dataset)  # the twins too
+        if RunDirectory.exists(job.folder):
+            RunDirectory.open(job.folder).check_unchanged(job.settings, dataset)  # the twins too
     comparison.write_plan(dataset, workers)
     answer_rivals(comparison, dataset, workers=workers)
     name = comparison.folder.name
     run_jobs(comparison.jobs(dataset), comparison.origin, workers=workers, progress=for_stream(name))
     if dataset.kind == Kind.TABLE and not (comparison.folder / COLUMNS).is_file():
-        first = RunFolder.open(comparison.run("joint", comparison.seeds[0]))
+        first = RunDirectory.open(comparison.run("joint", comparison.seeds[0]))
         temperature = comparison.settings.augmentation.temperature
         write_json(comparison.folder / COLUMNS, measure_columns(first, dataset, temperature=temperature))
 
@@ -180,22 +189,22 @@ def _answer_seed(comparison: Comparison, seed: int, dataset: Dataset | None = No
     for rival in rivals.RIVALS:
         path = comparison.rival(rival, seed)
         if not rivals.is_answered(rival, path, dataset, split):
-            answer(rival, views).write(path)
+            fit_baseline(rival, views).write(path)
 
 
 def gather(folder: Path) -> Evidence | None:
     """What a folder of OUT holds, for the seeds that are whole; None where none is."""
     plan = _read_json(folder / PLAN)
     comparison = Comparison.read_plan(folder, plan)
-    seeds = tuple(seed for seed in comparison.seeds if comparison.is_whole(seed))
+    seeds = tuple(seed for seed in comparison.seeds if comparison.is_valid(seed))
     if not seeds:
         return None
-    runs = {arm: [comparison.run(arm, seed) for seed in seeds] for arm in (*OURS, TWIN)}
-    answers = {one.name: [Answer.read(comparison.rival(one, seed)) for seed in seeds] for one in rivals.RIVALS}
-    splits = [RunFolder.open(run).split for run in runs["joint"]]
+    runs = {arm: [comparison.run(arm, seed) for seed in seeds] for arm in (*OURS, SUPERVISED_BASELINE)}
+    answers = {one.name: [BaselineResult.read(comparison.rival(one, seed)) for seed in seeds] for one in rivals.RIVALS}
+    splits = [RunDirectory.open(run).split for run in runs["joint"]]
     for name, each in answers.items():
         for split, given in zip(splits, each, strict=True):
-            assert given.about["split_hash"] == split.hash, f"{name} was judged on another split: remove its answers"
+            assert given.metadata["split_hash"] == split.hash, f"{name} was judged on another split: remove its answers"
     validation, test = (
         {
             **{arm: [answers_of(run)[part].right for run in each] for arm, each in runs.items()},
@@ -213,11 +222,11 @@ def gather(folder: Path) -> Evidence | None:
         shared_items=splits[0].test_is_own,
         seconds={
             **{arm: [seconds_of(run) for run in each] for arm, each in runs.items()},
-            **{name: [given.about["seconds"] for given in each] for name, each in answers.items()},
+            **{name: [given.metadata["seconds"] for given in each] for name, each in answers.items()},
         },
-        grids={name: [given.about for given in each] for name, each in answers.items()},
+        grids={name: [given.metadata for given in each] for name, each in answers.items()},
         counts=splits[0].counts,
-        about={
+        metadata={
             **{name: plan[name] for name in ("kind", "settings", "twin", "versions", "machine")},
             "split_hashes": {str(seed): split.hash for seed, split in zip(seeds, splits, strict=True)},
         },
@@ -242,7 +251,7 @@ def render(out: Path, results: Path) -> str:
         (one for one in found if one is not None), key=lambda one: order.index(one.name) if one.name in order else 99
     )
     notes = [f"{one.name}: {one.notes}." for one in rivals.RIVALS]
-    notes.append(f"{rivals.FEATURES} Of more than {rivals.MOST_UNLABELED:,} unlabelled rows, so many at random.")
+    notes.append(f"{rivals.FEATURES} Of more than {rivals.MAX_UNLABELED:,} unlabelled rows, so many at random.")
     return write_report(results, evidence, notes)
 
 
@@ -256,16 +265,16 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="settings of all runs")
     parser.add_argument("--results", type=Path, default=Path("docs/results/modalities"))
     parser.add_argument("--render-only", action="store_true", help="write the results of what is there")
-    asked = parser.parse_args(words)
+    requested = parser.parse_args(words)
 
-    for source in [] if asked.render_only else asked.data:
-        origin = Origin.of(source, data_dir=asked.data_dir)
+    for source in [] if requested.render_only else requested.data:
+        origin = Origin.of(source, data_dir=requested.data_dir)
         dataset = origin.load(for_stream(source))
-        folder = asked.out / Path(source).stem
-        comparison = Comparison.of(folder, origin, dataset, seeds=asked.seeds, overrides=asked.set)
-        compare(comparison, dataset, workers=asked.workers)
-        render(asked.out, asked.results)
-    print(render(asked.out, asked.results))
+        folder = requested.out / Path(source).stem
+        comparison = Comparison.of(folder, origin, dataset, seeds=requested.seeds, overrides=requested.set)
+        compare(comparison, dataset, workers=requested.workers)
+        render(requested.out, requested.results)
+    print(render(requested.out, requested.results))
 
 
 if __name__ == "__main__":

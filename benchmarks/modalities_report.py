@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from modalities_columns import columns_in_markdown
 
-from synthsieve.evaluation.proof import Proof, Verdict, prove
-from synthsieve.files import write_json, write_text
-from synthsieve.progress import in_words
-from synthsieve.randomness import numpy_stream
+from synthsieve.evaluation.comparison import ComparisonResult, Verdict, compare_paired
+from synthsieve.io.files import write_json, write_text
+from synthsieve.io.progress import describe
+from synthsieve.io.random_streams import numpy_stream
 
-TWIN = "supervised twin"
+SUPERVISED_BASELINE = "supervised baseline"
 CHOSEN = "synthsieve, chosen on validation"
 WORDS = {Verdict.HELPS: "better", Verdict.HURTS: "worse", Verdict.CANNOT_TELL: "cannot tell"}
 Right = Mapping[str, Sequence[np.ndarray]]
@@ -33,7 +33,7 @@ class Evidence:
         validation: arm or rival -> bool (n,) a seed, which validation examples it gets right; the twin's too.
         test: the same of test examples.
         shared_items: all seeds are judged by the same test examples.
-        seconds: arm or rival -> wall time of each seed; the first phase under the name of the first of `ours`.
+        seconds: arm or rival -> wall time of each seed; pretraining under the name of the first of `ours`.
         grids: rival -> what its grid came to, a seed at a time.
         counts: part -> class -> rows, of the first seed's split; unlabelled rows are counted under their true class.
         about: settings, versions, split hashes: all that JSON must carry beside.
@@ -50,7 +50,7 @@ class Evidence:
     seconds: Mapping[str, Sequence[float]]
     grids: Mapping[str, Sequence[dict[str, Any]]]
     counts: Mapping[str, Mapping[str, int]]
-    about: Mapping[str, Any]
+    metadata: Mapping[str, Any]
     columns: dict[str, Any] | None = None
 
 
@@ -73,7 +73,9 @@ def conclude(evidence: Evidence) -> dict[str, Any]:
     accuracy = {name: [float(each.mean()) for each in right] for name, right in validation.items()}
     best_rival = max(evidence.rivals, key=lambda name: float(np.mean(accuracy[name])))
     ours = (*evidence.ours, CHOSEN)
-    against_twin = _prove(test, TWIN, (*ours, TWIN, *evidence.rivals), evidence.shared_items)
+    against_twin = _prove(
+        test, SUPERVISED_BASELINE, (*ours, SUPERVISED_BASELINE, *evidence.rivals), evidence.shared_items
+    )
     against_rival = _prove(test, best_rival, (*ours, best_rival), evidence.shared_items)
     of_test = list(evidence.counts["test"].values())
     return {
@@ -91,7 +93,7 @@ def conclude(evidence: Evidence) -> dict[str, Any]:
         "grids": {name: list(each) for name, each in evidence.grids.items()},
         "seconds": {name: list(each) for name, each in evidence.seconds.items()},
         "columns": evidence.columns,
-        **evidence.about,
+        **evidence.metadata,
     }
 
 
@@ -101,9 +103,9 @@ def choices(validation: Right, ours: Sequence[str]) -> list[str]:
     return [max(ours, key=lambda arm: float(validation[arm][s].mean())) for s in seeds]
 
 
-def _prove(test: Right, baseline: str, names: Sequence[str], shared_items: bool) -> Proof:
+def _prove(test: Right, baseline: str, names: Sequence[str], shared_items: bool) -> ComparisonResult:
     right = {name: test[name] for name in names}
-    return prove(right, baseline=baseline, shared_items=shared_items, generator=numpy_stream(0, "proof"))
+    return compare_paired(right, baseline=baseline, shared_items=shared_items, rng=numpy_stream(0, "paired_comparison"))
 
 
 def as_markdown(sections: Mapping[str, dict[str, Any]], grid_notes: Sequence[str]) -> str:
@@ -111,28 +113,30 @@ def as_markdown(sections: Mapping[str, dict[str, Any]], grid_notes: Sequence[str
     lines = [
         "# Few labels, several kinds of data: against scikit-learn",
         "",
-        "Every method sees the same labelled rows and, where it can use them, the same unlabelled rows without their "
-        "labels. Everything that is chosen (the weights of a run, the arm of ours, a rival's settings) is chosen on "
-        "validation rows, seed by seed; the figures are of the test rows, which nothing else ever sees. `joint` is our "
-        "model after its first phase; the arms below it branch off it and take a second phase, with nothing new, with "
-        "a filtered coreset of its own samples, and with pseudo-labels too. The supervised twin is the same encoder "
-        "and energy, learned from the labels alone and looked at five times as often. Differences are paired, in "
-        "points, with a 95 % bootstrap interval over seeds and test rows; better or worse means that it leaves out "
-        "zero.",
+        "Every method uses the same labelled rows and, if it can, the same unlabelled rows without their labels. "
+        "Everything that is chosen (the weights of a run, our variant, the hyperparameters of a scikit-learn method) "
+        "is chosen on validation rows, separately for each seed. The figures are of the test rows, which are used for "
+        "nothing else.",
+        "",
+        "`joint` is our pretrained model. The variants below it continue from it: without new data, with a filtered "
+        "coreset of its own samples, and with pseudo-labels as well. The supervised baseline is the same encoder and "
+        "energy, trained on the labels only and evaluated five times as often during training. Differences are paired, "
+        "in points, with a 95 % bootstrap interval over seeds and test rows; better or worse means that the interval "
+        "excludes zero.",
         "",
         *_summary(sections),
         "",
     ]
     for section in sections.values():
         lines += [*_section(section), ""]
-    lines += ["## The rivals' grids", "", *(f"- {note}" for note in grid_notes), ""]
+    lines += ["## Grids of the scikit-learn methods", "", *(f"- {note}" for note in grid_notes), ""]
     return "\n".join(lines)
 
 
 def _summary(sections: Mapping[str, dict[str, Any]]) -> list[str]:
     lines = [
-        f"| data | labels | unlabelled | twin | best rival | {CHOSEN} | difference to the best rival | "
-        "95 % interval | verdict |",
+        f"| data | labels | unlabelled | supervised baseline | best scikit-learn method | {CHOSEN} | "
+        "difference to that method | 95 % interval | verdict |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
     for name, section in sections.items():
@@ -140,27 +144,28 @@ def _summary(sections: Mapping[str, dict[str, Any]]) -> list[str]:
         one = section["against_best_rival"]["comparisons"][CHOSEN]
         lines.append(
             f"| [{name}](#{name}) | {section['sizes']['labeled']:,} | {section['sizes']['unlabeled']:,} | "
-            f"{_percent(mean[TWIN])} | {_percent(mean[rival])} ({rival}) | {_percent(mean[CHOSEN])} | "
+            f"{_percent(mean[SUPERVISED_BASELINE])} | {_percent(mean[rival])} ({rival}) | {_percent(mean[CHOSEN])} | "
             f"{_points(one['difference'])} | {_interval(one)} | {_verdict(one)} |"
         )
     return lines
 
 
 def _section(section: dict[str, Any]) -> list[str]:
-    sizes, proof, machine = section["sizes"], section["against_twin"], section["machine"]
-    shared = "the source's own" if proof["shared_test_examples"] else "held out anew for each seed"
+    sizes, paired_comparison, machine = section["sizes"], section["against_twin"], section["machine"]
+    shared = "published" if paired_comparison["shared_test_examples"] else "held out separately for each seed"
     seeds = len(section["seeds"])
     return [
         f"## {section['name']}",
         "",
         f"{sizes['labeled']:,} labels, {sizes['unlabeled']:,} unlabelled rows, {sizes['validation']:,} validation "
-        f"rows, {sizes['test']:,} test rows ({shared}); {seeds} seed{'s' if seeds > 1 else ''}. Always naming the "
-        f"commonest class would be right on {_percent(section['commonest_class'])} % of the test rows. "
+        f"rows, {sizes['test']:,} test rows ({shared}); {seeds} seed{'s' if seeds > 1 else ''}. Always predicting the "
+        f"most frequent class has an accuracy of {_percent(section['commonest_class'])} %. "
         "Test accuracy in %:",
         "",
-        "| arm | each seed | mean | difference to the twin | 95 % interval | verdict | validation mean |",
+        "| variant | each seed | mean | difference to the supervised baseline | 95 % interval | verdict | "
+        "validation mean |",
         "|---|---|---|---|---|---|---|",
-        *(_row(section, name) for name in (*section["ours"], TWIN, *section["rivals"])),
+        *(_row(section, name) for name in (*section["ours"], SUPERVISED_BASELINE, *section["rivals"])),
         "",
         standing(section),
         "",
@@ -172,34 +177,35 @@ def _section(section: dict[str, Any]) -> list[str]:
 
 
 def _row(section: dict[str, Any], name: str) -> str:
-    proof = section["against_twin"]
-    each = ", ".join(_percent(value) for value in proof["scores"][name])
-    mean = _percent(proof["mean"][name])
-    shown = f"**{mean}**" if proof["mean"][name] == max(proof["mean"].values()) else mean
+    paired_comparison = section["against_twin"]
+    each = ", ".join(_percent(value) for value in paired_comparison["scores"][name])
+    mean = _percent(paired_comparison["mean"][name])
+    shown = f"**{mean}**" if paired_comparison["mean"][name] == max(paired_comparison["mean"].values()) else mean
     middle = " | | "
-    if name in proof["comparisons"]:
-        one = proof["comparisons"][name]
+    if name in paired_comparison["comparisons"]:
+        one = paired_comparison["comparisons"][name]
         middle = f" {_points(one['difference'])} | {_interval(one)} | {_verdict(one)} "
     return f"| {name} | {each} | {shown} |{middle}| {_percent(float(np.mean(section['validation'][name])))} |"
 
 
 def standing(section: dict[str, Any]) -> str:
-    """Who is first on test, and where our choice stands beside the best rival, plainly."""
+    """The best method on test, and our choice compared with the best scikit-learn method."""
     mean, rival = section["against_twin"]["mean"], section["best_rival"]
     first = max(mean.values())
     leaders = [name for name, value in mean.items() if value == first]
     ours = [name for name in leaders if name in section["ours"]]
     if not ours:
-        verdict = "none of ours"
+        verdict = "none of our variants"
     elif CHOSEN in ours:
-        verdict = "our choice" if len(leaders) == 1 else "our choice among them"
+        verdict = "the chosen variant" if len(leaders) == 1 else "the chosen variant is among them"
     else:
-        verdict = "ours, though not our choice"
+        verdict = "one of our variants, but not the chosen one"
     one = section["against_best_rival"]["comparisons"][CHOSEN]
     return (
-        f"First on test: {' and '.join(leaders)} with {_percent(first)} % ({verdict}). Synthsieve, chosen on "
-        f"validation, has {_percent(mean[CHOSEN])} %: {_points(one['difference'])} points against {rival}, the best "
-        f"rival on validation, which has {_percent(mean[rival])} % (95 % interval {_interval(one)}): {_verdict(one)}."
+        f"Best on test: {' and '.join(leaders)} with {_percent(first)} % ({verdict}). Synthsieve, chosen on "
+        f"validation, has {_percent(mean[CHOSEN])} %. That is {_points(one['difference'])} points compared with "
+        f"{rival}, the scikit-learn method with the best validation accuracy, which has {_percent(mean[rival])} % "
+        f"(95 % interval {_interval(one)}): {_verdict(one)}."
     )
 
 
@@ -208,16 +214,18 @@ def _chosen_words(section: dict[str, Any]) -> str:
     times = {name: arms.count(name) for name in section["ours"] if name in arms}
     named = [f"{name} {'once' if count == 1 else f'{count} times'}" for name, count in times.items()]
     note = section["against_twin"]["note"]
-    return f"Chosen on validation: {', '.join(named)}; the choice's own validation mean flatters it. {note}"
+    optimistic = "the validation mean of this row is too optimistic, because it was used to choose"
+    return f"Chosen on validation: {', '.join(named)}; {optimistic}. {note}"
 
 
 def _seconds_words(section: dict[str, Any], machine: Mapping[str, Any]) -> str:
     """The median wall time of each."""
-    median = {name: in_words(float(np.median(each))) for name, each in section["seconds"].items()}
+    median = {name: describe(float(np.median(each))) for name, each in section["seconds"].items()}
     first, *arms = (name for name in section["ours"] if name != CHOSEN)
     return (
-        f"Median wall time of a seed: first phase {median[first]}; second phases: "
-        f"{', '.join(f'{name} {median[name]}' for name in arms)}; twin {median[TWIN]}; rivals with their whole grids: "
+        f"Median wall time of a seed: pretraining {median[first]}; retraining: "
+        f"{', '.join(f'{name} {median[name]}' for name in arms)}; supervised baseline {median[SUPERVISED_BASELINE]}; "
+        "scikit-learn methods with their whole grids: "
         f"{', '.join(f'{name} {median[name]}' for name in section['rivals'])}. {machine['cores']} cores, "
         f"{machine['workers']} process{'es' if machine['workers'] > 1 else ''} of this comparison at a time, "
         "one thread each."

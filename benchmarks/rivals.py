@@ -6,15 +6,15 @@ from pathlib import Path
 
 from synthsieve.data.dataset import Dataset
 from synthsieve.data.splits import Split
-from synthsieve.experiments.classical import Answer, Method
-from synthsieve.experiments.classical_methods import (
-    MOST_UNLABELED,
+from synthsieve.experiments.baselines.features import COMPONENTS, TEXT_COMPONENTS, Views
+from synthsieve.experiments.baselines.search import BaselineResult, Method
+from synthsieve.experiments.baselines.sklearn_models import (
+    MAX_UNLABELED,
     gradient_boosting,
     label_spreading,
     logistic_regression,
     self_training,
 )
-from synthsieve.experiments.views import COMPONENTS, TEXT_COMPONENTS, Views
 
 FEATURES = (
     "Features: images as pixels in [0, 1]; vectors and log-mel spectrograms standardised; tables with numbers imputed "
@@ -33,12 +33,12 @@ RIVALS = (
 
 def views_of(dataset: Dataset, split: Split, seed: int) -> Views:
     """What the rivals of a seed see: features measured on all labelled and unlabelled rows."""
-    return Views(dataset, split, seed, MOST_UNLABELED)
+    return Views(dataset, split, seed, MAX_UNLABELED)
 
 
 def is_answered(rival: Method, path: Path, dataset: Dataset, split: Split) -> bool:
     """Whether `path` holds the rival's answer with the grid of today, on that split."""
     if not path.is_file():
         return False
-    about = Answer.read(path).about
-    return about["split_hash"] == split.hash and list(about["grid"]) == [one.name for one in rival.grid(dataset)]
+    metadata = BaselineResult.read(path).metadata
+    return metadata["split_hash"] == split.hash and list(metadata["grid"]) == [one.name for one in rival.grid(dataset)]

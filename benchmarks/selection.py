@@ -76,7 +76,7 @@ def runner(method: str):
     """A function (points, k, num_classes) -> (picks, L or None), with everything imported and compiled."""
     if method in ("exact", "fast", "refine", "random"):
         from synthsieve.selection.coreset import compile_kernels
-        from synthsieve.sieve import select
+        from synthsieve.selection.select import select
 
         compile_kernels("float32", method == "refine")
 

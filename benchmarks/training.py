@@ -28,11 +28,12 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map
 
-from synthsieve.config import load_settings
 from synthsieve.data.dataset import Dataset, Examples, Kind
-from synthsieve.learning.batch_source import BatchSource
-from synthsieve.learning.run_folder import Origin, RunFolder
-from synthsieve.learning.step import take_step
+from synthsieve.data.origin import Origin
+from synthsieve.settings import load_settings
+from synthsieve.training.batches import BatchSource
+from synthsieve.training.run_dir import RunDirectory
+from synthsieve.training.step import take_step
 
 SHAPES = {"svhn": (3, 32, 32), "mnist": (1, 28, 28), "digits": (1, 8, 8)}
 ROWS = 3000
@@ -52,8 +53,8 @@ class Products(TorchDispatchMode):
         name = operation.name().removeprefix("aten::").partition(".")[0]
         if name in PRODUCTS:
             place = iter(range(100))
-            mine, my_named = tree_map(lambda value: self._like(value, next(place)), (arguments, named or {}))
-            self.calls.append(lambda: operation(*mine, **my_named))
+            own_values, my_named = tree_map(lambda value: self._like(value, next(place)), (arguments, named or {}))
+            self.calls.append(lambda: operation(*own_values, **my_named))
         return operation(*arguments, **(named or {}))
 
     def _like(self, value: Any, place: int) -> Any:
@@ -84,11 +85,11 @@ def measure(preset: str, overrides: list[str], *, repeats: int, profile: bool) -
     """Milliseconds of processor time of a step and of its products: medians and quickest turns."""
     dataset = noise(preset)
     with tempfile.TemporaryDirectory() as folder:
-        run = RunFolder.create(Path(folder) / "run", Origin("noise"), load_settings(preset, overrides), dataset)
-        learner, source = run.new_learner(), BatchSource(run, dataset)
+        run = RunDirectory.create(Path(folder) / "run", Origin("noise"), load_settings(preset, overrides), dataset)
+        train_state, source = run.new_train_state(), BatchSource(run.data(dataset), run.settings)
 
         def step() -> None:
-            take_step(learner, next(source))
+            take_step(train_state, next(source))
 
         for _ in range(3):
             step()

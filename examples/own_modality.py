@@ -1,4 +1,4 @@
-"""A kind of data of one's own: counts out of 16 with a binomial likelihood, registered without touching the package."""
+"""A modality outside the package: counts out of 16 with a binomial likelihood."""
 
 from typing import NamedTuple
 
@@ -8,11 +8,11 @@ from sklearn.datasets import load_digits
 
 import synthsieve
 from synthsieve.data.dataset import Dataset, Examples
-from synthsieve.layout import Layout
-from synthsieve.model.generator import Generator
-from synthsieve.networks.mlp import MLP
+from synthsieve.data.input_spec import InputSpec
+from synthsieve.models.generator import Generator
+from synthsieve.models.networks.mlp import MLP
 
-TRIALS = 16  # each number of a digit counts the dots of ink in a field of 4x4
+TRIALS = 16  # each number of a digit counts the black pixels in a block of 4x4
 
 
 def load_counts(request=None):
@@ -22,9 +22,9 @@ def load_counts(request=None):
 
 
 class CountEncoding(NamedTuple):
-    """Counts become shares for the networks, and shares become counts again."""
+    """Counts as fractions in [0, 1] for the networks."""
 
-    layout: Layout
+    input_spec: InputSpec
 
     def encode(self, x):
         return (x / TRIALS).astype(np.float32)
@@ -36,7 +36,7 @@ class CountEncoding(NamedTuple):
         return x
 
     def to_json(self):
-        return {"kind": "counts", "size": self.layout.shape[0]}
+        return {"kind": "counts", "size": self.input_spec.shape[0]}
 
 
 class BinomialGenerator(Generator):
@@ -44,34 +44,34 @@ class BinomialGenerator(Generator):
 
     always_draws = True
 
-    def __init__(self, settings, layout, *, generator):
+    def __init__(self, settings, input_spec, *, rng):
         super().__init__()
-        self.network = MLP((settings.latent_dim, settings.generator_width, *layout.shape), generator=generator)
+        self.network = MLP((settings.latent_dim, settings.generator_width, *input_spec.shape), rng=rng)
 
     def forward(self, z):
         return self.network(z).sigmoid()
 
     def log_prob(self, x, z):
-        law = torch.distributions.Binomial(TRIALS, logits=self.network(z))
-        return law.log_prob((x * TRIALS).round()).sum(dim=1)
+        binomial = torch.distributions.Binomial(TRIALS, logits=self.network(z))
+        return binomial.log_prob((x * TRIALS).round()).sum(dim=1)
 
-    def noise(self, *, generator):
-        return torch.rand(self.network.sizes[-1], TRIALS, generator=generator)
+    def noise(self, *, rng):
+        return torch.rand(self.network.sizes[-1], TRIALS, generator=rng)
 
     def sample(self, z, noise):
-        return (noise < self(z)[..., None]).float().mean(dim=-1)  # sixteen coins for each number
+        return (noise < self(z)[..., None]).float().mean(dim=-1)  # 16 Bernoulli trials for each number
 
 
-def make_encoder(settings, layout, tower, *, generator):
-    """x (n, 64) -> what q(z given x) is made of."""
-    return MLP((*layout.shape, tower.width, tower.width, tower.out_features), generator=generator)
+def make_encoder(settings, input_spec, tower, *, rng):
+    """x (n, 64) -> mean and log-scale of q(z given x)."""
+    return MLP((*input_spec.shape, tower.width, tower.width, tower.out_features), rng=rng)
 
 
 synthsieve.register_source("counted-digits", load_counts)
 synthsieve.register_modality(
     "counts",
-    fit_encoding=lambda dataset, rows: CountEncoding(Layout("counts", dataset.shape)),
-    read_encoding=lambda value: CountEncoding(Layout("counts", (int(value["size"]),))),
+    fit_encoding=lambda dataset, rows: CountEncoding(InputSpec("counts", dataset.shape)),
+    read_encoding=lambda value: CountEncoding(InputSpec("counts", (int(value["size"]),))),
     make_encoder=make_encoder,
     make_generator=BinomialGenerator,
 )

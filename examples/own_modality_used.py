@@ -1,4 +1,4 @@
-"""The kind of data that own_modality.py made known, used like any other: learn from a hundred labels, draw a three."""
+"""The modality of own_modality.py, used like any other: train on 100 labels, sample a three."""
 
 import argparse
 
@@ -15,5 +15,5 @@ model = synthsieve.LatentEBMClassifier(
     modality="counts", preset="vector-minutes", max_iter=parser.parse_args().steps, random_state=0
 )
 model.fit(counts.x[:1400], y[:1400])
-print(f"right on {model.score(counts.x[1400:], counts.y[1400:]):.1%} of 397 digits never seen")
+print(f"accuracy {model.score(counts.x[1400:], counts.y[1400:]):.1%} on 397 held-out digits")
 print(model.sample(1, temperature=0.5)[0][3].reshape(8, 8))

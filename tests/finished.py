@@ -9,26 +9,26 @@ from pathlib import Path
 import pytest
 import torch
 
-from synthsieve.data.sources import register_source, source_names
-from synthsieve.defaults import settings_for
-from synthsieve.experiments.arms import BASELINE, Arm, Cell
-from synthsieve.experiments.outcome import carry_out, keep_model, keep_synthetic
-from synthsieve.experiments.table import Experiment
-from synthsieve.learning.run_folder import Origin
+from synthsieve.data.origin import Origin
+from synthsieve.data.registry import register_source, source_names
+from synthsieve.experiments.arms import BASELINE, Arm, TableEntry
+from synthsieve.experiments.experiment import Experiment
+from synthsieve.results.outcome import keep_model, keep_synthetic, run_experiment
+from synthsieve.training.defaults import settings_for
 from tests.experiments.conftest import work_here
 from tests.modalities import image, sound, table, text, vector
 from tests.scratch import SESSION
 
 KINDS = {"image": image, "sound": sound, "table": table, "text": text, "vector": vector}
-CRAIG = Cell(Arm.CRAIG, 60)
-CELLS = (Cell(Arm.FIRST_PHASE, 0), BASELINE, Cell(Arm.ENTROPY, 60), CRAIG)
+CRAIG = TableEntry(Arm.CRAIG, 60)
+CELLS = (TableEntry(Arm.PRETRAINED, 0), BASELINE, TableEntry(Arm.ENTROPY, 60), CRAIG)
 SMALL = (
     "data.labels=20",
     "data.validation=extra",
     "data.balanced=true",
-    "learning.steps=60",
-    "learning.evaluate_every=20",
-    "learning.checkpoint_every=60",
+    "training.steps=60",
+    "training.evaluate_every=20",
+    "training.checkpoint_every=60",
     "augmentation.steps=10",
     "sampling.num_steps=8",
     "sampling.training_steps=2",
@@ -60,7 +60,7 @@ def _make(source: str, out: Path) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         work_here(patch)
         experiment.check(dataset)
-        carry_out(experiment, dataset, workers=1)
+        run_experiment(experiment, dataset, workers=1)
     keep_model(experiment, CRAIG)
     keep_synthetic(experiment, CRAIG)
     return out

@@ -2,7 +2,7 @@
 
     python -m tests.matrix                                     every condition
     python -m tests.matrix --list                              their names
-    python -m tests.matrix --only "ascii 3.13" tests/export    some conditions, some tests
+    python -m tests.matrix --only "ascii 3.13" tests/results/export    some conditions, some tests
 
 Each Python that the package supports and the machine has gets its own virtual environment below `--folder`, which is
 kept for the next time. The exit code is 1 if a condition failed. A condition that this machine cannot make is skipped
@@ -108,9 +108,9 @@ def pythons() -> dict[str, Python]:
     """The interpreters of this machine by version; of two alike the one that every user can run."""
     found: dict[str, Python] = {}
     for path in dict.fromkeys(path.resolve() for path in _candidates()):
-        told = subprocess.run([path, "-c", TELL], capture_output=True, encoding="utf-8", check=False)
-        version, _, prefix = told.stdout.strip().partition("\n")
-        if told.returncode or version not in VERSIONS:
+        messages = subprocess.run([path, "-c", TELL], capture_output=True, encoding="utf-8", check=False)
+        version, _, prefix = messages.stdout.strip().partition("\n")
+        if messages.returncode or version not in VERSIONS:
             continue
         python = Python(version, path, is_open(path) and is_open(Path(prefix)))
         if version not in found or (python.shared and not found[version].shared):
@@ -162,8 +162,8 @@ class Outcome:
 def outcome(code: int, output: str, left: Sequence[str] = ()) -> Outcome:
     """Read pytest's exit code, its last lines, and the names of what it left in the temporary folder."""
     last = output.strip().rpartition("\n")[2]
-    told = re.findall(r"(\d+) (passed|failed|skipped|error)", last) if re.search(r" in [\d.]+s", last) else []
-    counts = {name: int(count) for count, name in told}
+    messages = re.findall(r"(\d+) (passed|failed|skipped|error)", last) if re.search(r" in [\d.]+s", last) else []
+    counts = {name: int(count) for count, name in messages}
     wrong = "" if code == 0 else f"pytest ended with {code}"
     ours = [name for name in left if name.startswith("synthsieve")]
     if ours and not wrong:
@@ -230,19 +230,19 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", default="", help="names of conditions, with spaces between them")
     parser.add_argument("--list", action="store_true", help="print the names of all conditions")
     parser.add_argument("tests", nargs="*", help="files or folders of tests; all where none is named")
-    asked = parser.parse_args(words)
-    if asked.list:
+    requested = parser.parse_args(words)
+    if requested.list:
         print(*(condition.name for condition in CONDITIONS), sep="\n")
         return 0
     known = {condition.name: condition for condition in CONDITIONS}
-    unknown = [name for name in asked.only.split() if name not in known]
+    unknown = [name for name in requested.only.split() if name not in known]
     if unknown:
         parser.error(f"no condition is called {unknown[0]}: choose among {', '.join(known)}")
-    folder = asked.folder.resolve()
+    folder = requested.folder.resolve()
     (folder / "logs").mkdir(parents=True, exist_ok=True)
     found, failed = pythons(), 0
     usual = next((python for python in found.values() if python.shared), next(iter(found.values()), None))
-    for condition in [known[name] for name in asked.only.split()] or CONDITIONS:
+    for condition in [known[name] for name in requested.only.split()] or CONDITIONS:
         python = found.get(condition.version) if condition.version else usual
         reason = why_not(condition, python, folder)
         if reason or python is None:
@@ -255,7 +255,7 @@ def main(words: Sequence[str] | None = None) -> int:
             print(f"{condition.name:<13} failed: installing for Python {python.version} ended with {error.returncode}")
             failed += 1
             continue
-        done = run(condition, inner, log, workers=asked.workers, tests=asked.tests)
+        done = run(condition, inner, log, workers=requested.workers, tests=requested.tests)
         counts = ", ".join(f"{done.counts.get(name, 0)} {name}" for name in ("passed", "failed", "skipped"))
         seconds, wrong = time.monotonic() - started, f"; {done.wrong}: see {log}" if done.wrong else ""
         print(f"{condition.name:<13} {counts}, {seconds:.0f} s, Python {python.version}{wrong}", flush=True)

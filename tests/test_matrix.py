@@ -47,11 +47,11 @@ def test_one_line_for_each_condition_and_1_if_any_failed(here, capsys):
     assert matrix.main(["--folder", here.folder]) == 1
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == [condition.name for condition in matrix.CONDITIONS]
-    told = {line.split()[0]: line.partition(" ")[2].strip() for line in lines}
-    assert told["3.13"] == "skipped: no Python 3.13 with venv on this machine"
-    assert told["other-user"].startswith("skipped: ")
-    assert told["3.12"].startswith("3 passed, 0 failed, 0 skipped, ")
-    assert "pytest ended with 1: see " in told["ascii"]
+    messages = {line.split()[0]: line.partition(" ")[2].strip() for line in lines}
+    assert messages["3.13"] == "skipped: no Python 3.13 with venv on this machine"
+    assert messages["other-user"].startswith("skipped: ")
+    assert messages["3.12"].startswith("3 passed, 0 failed, 0 skipped, ")
+    assert "pytest ended with 1: see " in messages["ascii"]
     assert "3.13" not in here.ran
 
 

@@ -1,6 +1,10 @@
 """Train from few labels and many unlabelled examples, generate labelled data, and measure whether it helps.
 
-The public names are imported on first use, so that `import synthsieve` stays quick and needs no torch.
+The verbs of the command line are functions: `run`, `fit`, `sample`, `predict`, `evaluate`, `export`, `report`, `select`
+and `select_file`. `load` and `open_run` open what they wrote. `LatentEBMClassifier` and `CoresetSelector` are
+scikit-learn estimators.
+
+Public names are imported on first use, so `import synthsieve` is fast and does not import torch.
 """
 
 from __future__ import annotations
@@ -8,21 +12,28 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _PUBLIC = {
     "run": "synthsieve.api.run",
+    "fit": "synthsieve.api.fit",
+    "sample": "synthsieve.api.sample",
+    "predict": "synthsieve.api.predict",
     "evaluate": "synthsieve.api.evaluate",
-    "select": "synthsieve.sieve",
-    "Selection": "synthsieve.sieve",
-    "CoresetSelector": "synthsieve.selector",
-    "estimate_memory": "synthsieve.selection.memory",
-    "LatentEBMClassifier": "synthsieve.estimator",
-    "load": "synthsieve.loading",
-    "predict_file": "synthsieve.prediction",
-    "open_run": "synthsieve.review.run",
-    "register_modality": "synthsieve.modality",
-    "register_source": "synthsieve.data.sources",
+    "export": "synthsieve.api.export",
+    "report": "synthsieve.api.report",
+    "serve": "synthsieve.api.serve",
+    "select": "synthsieve.selection.select",
+    "select_file": "synthsieve.api.select",
+    "Selection": "synthsieve.selection.result",
+    "SelectionOptions": "synthsieve.selection.options",
+    "estimate_memory": "synthsieve.selection.kernels.memory",
+    "LatentEBMClassifier": "synthsieve.estimators.classifier",
+    "CoresetSelector": "synthsieve.estimators.coreset_selector",
+    "load": "synthsieve.estimators.loading",
+    "open_run": "synthsieve.results.run",
+    "register_modality": "synthsieve.models.modalities",
+    "register_source": "synthsieve.data.registry",
     "SynthsieveError": "synthsieve.errors",
 }
 

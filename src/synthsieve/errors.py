@@ -1,31 +1,39 @@
-"""One base error and its family.
+"""The package's errors.
 
-Every message says what was expected, what came and what to try, in one sentence. The command line prints that
-sentence and exits with 2.
+Every error has a short stable `code`. Its message is one sentence that says what was expected, what was given and what
+to try. The command line prints that sentence and exits with code 2.
 """
 
-# What torch's RuntimeErrors say.
+# Parts of torch's RuntimeErrors for a lack of memory.
 NO_MEMORY = ("can't allocate memory", "Cannot allocate memory", "not enough memory", "out of memory", "bad_alloc")
 
 
 def in_one_sentence(error: BaseException) -> str | None:
-    """What the command line says of an error of ours, of the disk or of memory; None for one that nobody foresaw."""
+    """The message for an error of this package, of the file system or of memory; None for an unexpected error."""
     if isinstance(error, SynthsieveError):
         return str(error)
     if isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and any(w in str(error) for w in NO_MEMORY)):
         return (
-            "out of memory; what was written is whole: close other programs and go on (fit: --resume; others: the same "
-            "command), or begin anew with a lower learning.batch_unlabeled, learning.batch_labeled or "
-            "augmentation.pool_size (run: fewer --workers; select: a --memory-limit)"
+            "out of memory: close other programs and continue (fit: --resume; others: the same command), or start "
+            "again with a lower training.batch_unlabeled, training.batch_labeled or augmentation.pool_size "
+            "(run: fewer --workers; select: a --memory-limit)"
         )
     if isinstance(error, OSError):
         where = f"{error.filename}: " if error.filename else ""
-        return f"{where}{error.strerror or error}: check the path, its rights and the disk"
+        return f"{where}{error.strerror or error}: check the path, its permissions and the disk"
     return None
 
 
 class SynthsieveError(Exception):
-    """Base of every error a user can cause or cure."""
+    """Base of every error that a user can cause or fix.
+
+    Attributes:
+        code: a stable name of the kind of error, such as "missing-column", for programs and tests.
+    """
+
+    def __init__(self, message: str, *, code: str = "") -> None:
+        super().__init__(message)
+        self.code = code
 
 
 class ConfigError(SynthsieveError):
@@ -33,58 +41,68 @@ class ConfigError(SynthsieveError):
 
 
 class DataError(SynthsieveError):
-    """A source, a file or an array does not hold what it should."""
+    """A data source, a file or an array has unexpected contents."""
 
 
 class NothingToDraw(DataError):
-    """A figure was asked for that this run, or this arm, has nothing to show in."""
+    """This run or variant has no data for the requested figure."""
 
 
 class InputError(SynthsieveError, ValueError):
-    """What was handed to the estimator cannot be used; a ValueError too, as scikit-learn's users expect."""
+    """An argument of an estimator cannot be used; also a ValueError, as in scikit-learn."""
 
 
 class DownloadError(DataError):
-    """A file could not be fetched whole, or its checksum is wrong."""
+    """A download failed, or its checksum is wrong."""
 
 
 class CheckpointError(SynthsieveError):
-    """A checkpoint is missing, truncated, foreign or of another configuration."""
+    """A run folder or checkpoint is missing, damaged, or of another version or configuration."""
+
+
+class OldRunError(CheckpointError):
+    """A run folder was written by version 0.1."""
+
+    def __init__(self, path: object) -> None:
+        super().__init__(
+            f"{path} was written by synthsieve 0.1, which this version cannot read: train again, or use synthsieve 0.1",
+            code="old-run-folder",
+        )
 
 
 class LostProcessError(SynthsieveError):
-    """Another process of the same training ended before the work was done."""
+    """Another process of the same distributed training ended early."""
 
 
 class ClusterError(SynthsieveError):
-    """A cluster cannot be reached, or lost a worker too often."""
+    """A cluster cannot be reached, or lost workers too often."""
 
 
 class SelectionError(SynthsieveError):
-    """The input of a selection is malformed, or nothing survives it."""
+    """The input of a selection is malformed, or no row passes its filter."""
 
 
 class DivergedChainError(SynthsieveError):
-    """A Langevin chain left the finite numbers.
+    """A Langevin chain reached a value that is not finite.
 
     Attributes:
-        step: the step, counted from 1, after which the first non-finite value stood.
+        step: the step, counted from 1, after which the first such value appeared.
     """
 
-    def __init__(self, step: int, message: str) -> None:
-        super().__init__(message)
+    def __init__(self, step: int, message: str, *, code: str = "diverged-chain") -> None:
+        super().__init__(message, code=code)
         self.step = step
 
 
 class NonFiniteLossError(SynthsieveError):
-    """A term of the objective is no longer a finite number.
+    """A term of the training objective is not finite.
 
     Attributes:
         step: the training step, counted from 1.
         term: the name of the term.
     """
 
-    def __init__(self, step: int, term: str, message: str) -> None:
-        super().__init__(message)
+    def __init__(self, step: int, term: str, message: str, *, code: str = "non-finite-loss") -> None:
+        super().__init__(message, code=code)
         self.step = step
         self.term = term

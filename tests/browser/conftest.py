@@ -44,7 +44,7 @@ def new_context(browser):
     def make(**options):
         context = browser.new_context(**{"viewport": DESKTOP, "reduced_motion": "reduce", **options})
         context.set_default_timeout(60_000)
-        context.on("console", lambda said: problems.append(f"console: {said.text}") if said.type == "error" else None)
+        context.on("console", lambda line: problems.append(f"console: {line.text}") if line.type == "error" else None)
         context.on("weberror", lambda error: problems.append(f"error: {error.error}"))
         context.on("requestfailed", lambda request: problems.extend(_failed(request)))
         context.on("response", lambda got: problems.append(f"{got.status} {got.url}") if got.status >= 400 else None)
@@ -64,7 +64,7 @@ def page(new_context):
 
 
 def until(page, expression, seconds=15):
-    """Wait until an expression is true in a page; playwright's own way evaluates text, which a page may forbid."""
+    """Wait until an expression is true in a page; playwright's own function evaluates text, which the page forbids."""
     end = time.monotonic() + seconds
     while not page.evaluate(expression):
         assert time.monotonic() < end, expression
@@ -73,14 +73,14 @@ def until(page, expression, seconds=15):
 
 @dataclass
 class Served:
-    """A gallery at work: where its run lies, and what opens it."""
+    """A running gallery: the folder of its run, its secrets and its session."""
 
     out: Path
     access: object
-    room: object
+    session: object
 
     def open(self, page):
-        """Open it in a page by an address of its own, and wait until samples can be seen."""
+        """Open it in a page with a new address, and wait until samples are visible."""
         page.goto(self.access.new_address())
         page.wait_for_selector("body.is-ready .tile")
         until(page, "!document.querySelector('.row:not([hidden]) canvas.is-empty')")
@@ -89,24 +89,24 @@ class Served:
 
 @pytest.fixture
 def serve():
-    """run's folder -> a gallery of its pool, served in a thread until the test ends."""
+    """folder of a run -> a gallery, served in a thread until the test ends."""
     from synthsieve import open_run
-    from synthsieve.gallery import server
-    from synthsieve.gallery.room import Room
-    from synthsieve.gallery.security import Access
+    from synthsieve.results.gallery import server
+    from synthsieve.results.gallery.security import Access
+    from synthsieve.results.gallery.session import GallerySession
 
     running = []
 
     def start(out, port=None):
         run = open_run(out)
-        room, listener = Room(run.pool(CRAIG.name), out, run.table), server.listen(port)
+        session, listener = GallerySession(run.pool(CRAIG.name), out, run.table), server.listen(port)
         access, ready = Access(listener.getsockname()[1]), threading.Event()
-        one = server.server_of(server.guarded_app(room, access), ready.set)
+        one = server.new_server(server.guarded_app(session, access), ready.set)
         thread = threading.Thread(target=one.run, kwargs={"sockets": [listener]}, daemon=True)
         thread.start()
         assert ready.wait(20)
         running.append((one, thread, listener))
-        return Served(out, access, room)
+        return Served(out, access, session)
 
     def stop():
         while running:
@@ -128,7 +128,7 @@ def served(serve, tmp_path):
 
 @pytest.fixture
 def severe():
-    """page -> what axe finds serious or critical in it, a line each."""
+    """page -> its serious and critical accessibility violations, one line each."""
     from axe_playwright_python.sync_playwright import Axe
 
     def look(page):
@@ -144,5 +144,5 @@ def severe():
 
 
 def _failed(request):
-    """Requests that a page gave up itself (navigation, a newer wish) are no failures."""
+    """Requests that a page aborted itself (navigation, a newer request) are not failures."""
     return [] if "ERR_ABORTED" in (request.failure or "") else [f"failed: {request.url} {request.failure}"]

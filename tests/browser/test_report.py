@@ -1,9 +1,9 @@
-"""The report in a real browser: quiet, offline, no wider than a phone, usable by keyboard, no serious find of axe."""
+"""The report in a real browser: offline, responsive, usable by keyboard, without serious findings of axe."""
 
 import pytest
 
 from synthsieve import open_run
-from synthsieve.report.page import write_report
+from synthsieve.results.report.page import write_report
 from tests.finished import KINDS, finished_run
 
 pytestmark = pytest.mark.browser
@@ -26,13 +26,13 @@ def address(tmp_path_factory):
 
 
 @pytest.mark.parametrize("kind", PAGES)
-def test_a_page_asks_for_nothing_and_fits_a_phone(kind, address, new_context):
+def test_offline_and_no_wider_than_a_phone(kind, address, new_context):
     context = new_context(viewport=PHONE, offline=True)
-    asked = []
-    context.on("request", lambda request: asked.append(request.url))
+    requested = []
+    context.on("request", lambda request: requested.append(request.url))
     page = context.new_page()
     page.goto(address(kind))
-    assert [url for url in asked if not url.startswith("data:")] == [address(kind)]
+    assert [url for url in requested if not url.startswith("data:")] == [address(kind)]
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
     assert page.locator(".verdict").is_visible()
 
@@ -46,7 +46,7 @@ def test_axe_finds_nothing_serious(kind, colours, address, new_context, severe):
     assert not severe(page)
 
 
-def test_the_ceiling_dims_by_keyboard(address, page):
+def test_ceiling_slider_by_keyboard(address, page):
     page.goto(address("digits"))
     slider = page.get_by_role("slider")
     assert page.locator(".sample.above").count() == 0
@@ -65,7 +65,7 @@ def test_the_ceiling_dims_by_keyboard(address, page):
     assert dimmed.count() == 0
 
 
-def test_a_table_is_sorted_within_its_groups(address, page):
+def test_sorting_within_groups(address, page):
     page.goto(address("digits"))
     table = page.locator("table.sortable").first
     button = table.get_by_role("button", name="Accuracy")
@@ -81,20 +81,20 @@ def test_a_table_is_sorted_within_its_groups(address, page):
         button.press("Enter")
 
 
-def test_values_show_under_the_pointer(address, page):
+def test_tooltips(address, page):
     page.goto(address("digits"))
     mark = page.locator(".chart rect.mark").first
-    told = mark.locator("title").text_content()
+    tooltip = mark.locator("title").text_content()
     mark.scroll_into_view_if_needed()
     page.wait_for_timeout(100)  # a page that scrolls shows no values
     mark.hover()
-    assert page.locator(".tip").inner_text() == told
+    assert page.locator(".tip").inner_text() == tooltip
     page.mouse.move(0, 0)
     assert page.locator(".tip").count() == 0
-    assert mark.locator("title").text_content() == told
+    assert mark.locator("title").text_content() == tooltip
 
 
-def test_without_scripts_everything_can_be_read(address, new_context):
+def test_readable_without_scripts(address, new_context):
     page = new_context(java_script_enabled=False).new_page()
     page.goto(address("digits"))
     assert page.locator("form.ceiling").is_hidden()
@@ -102,12 +102,12 @@ def test_without_scripts_everything_can_be_read(address, new_context):
     assert page.locator("th button").count() == 0
 
 
-def test_paper_is_light_and_unfolded(address, new_context):
+def test_print(address, new_context):
     page = new_context(color_scheme="dark").new_page()
     page.goto(address("digits"))
     page.emulate_media(media="print")
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
-    assert page.get_by_text("learning.steps", exact=True).is_visible()
+    assert page.get_by_text("training.steps", exact=True).is_visible()
     assert not page.get_by_role("slider").is_visible()
 
 

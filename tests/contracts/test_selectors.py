@@ -1,4 +1,4 @@
-"""What every method promises, whatever it picks."""
+"""What holds for every selection method."""
 
 import numpy as np
 import pytest
@@ -6,10 +6,10 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from tests.selection.reference import gradients
 
 import synthsieve
-from synthsieve.selection.methods import Method
+from synthsieve.selection.options import Method
+from tests.selection.reference import gradients
 
 METHODS = [method.value for method in Method]
 
@@ -28,14 +28,14 @@ def test_weights_sum_to_the_class_size_and_count_the_assignment(method):
     points, labels = two_classes()
     chosen = synthsieve.select(gradients=points, labels=labels, method=method)
     for label in (0, 1):
-        own = labels[chosen.indices] == label
-        assert chosen.weights[own].sum() == (labels == label).sum()
+        of_class = labels[chosen.indices] == label
+        assert chosen.weights[of_class].sum() == (labels == label).sum()
     rows, counts = np.unique(chosen.assignment, return_counts=True)
     assert dict(zip(rows, counts, strict=True)) == dict(zip(chosen.indices, chosen.weights, strict=True))
     assert (labels[chosen.assignment] == labels).all()
 
 
-def test_the_certificate_holds(method):
+def test_bound_and_error(method):
     points, labels = two_classes()
     chosen = synthsieve.select(gradients=points, labels=labels, method=method, budget=0.05)
     apart = points - points[chosen.assignment]
@@ -46,7 +46,7 @@ def test_the_certificate_holds(method):
     assert np.linalg.norm(points.sum(axis=0) - weighted) == pytest.approx(chosen.gradient_error)
 
 
-def test_everyone_is_assigned_to_the_nearest_pick(method):
+def test_points_are_assigned_to_the_nearest_pick(method):
     points, labels = two_classes(200)
     chosen = synthsieve.select(gradients=points, labels=labels * 0, method=method)
     lengths = np.linalg.norm(points[:, None] - points[chosen.indices][None], axis=2)
@@ -70,7 +70,7 @@ def test_a_budget_above_the_distinct_rows_returns_them_all(method):
     assert (chosen.weights == 4).all()
 
 
-def test_points_closer_than_any_fixed_unit_are_told_apart(method):
+def test_very_close_points_are_distinguished(method):
     """Three scales, each a hundred million times finer than the one before."""
     points = np.array([[a + b * 1e-8 + c * 1e-16] for a in (0.0, 4.0) for b in (0, 1, 2) for c in (0, 1)])
     points = np.unique(points - points.mean(), axis=0) * 1e-3
@@ -115,7 +115,7 @@ def test_refinement_never_raises_the_bound(method):
     assert refined.weights.sum() == len(points)
 
 
-def test_epsilon_is_kept_with_few_picks(method):
+def test_epsilon(method):
     points, labels = two_classes()
     chosen = synthsieve.select(gradients=points, labels=labels, method=method, epsilon=60.0)
     assert chosen.gradient_bound <= 60.0
@@ -123,8 +123,8 @@ def test_epsilon_is_kept_with_few_picks(method):
 
 
 def test_the_estimator_clones_and_joins_pipelines(method):
-    generator = np.random.default_rng(0)
-    points = np.concatenate([generator.normal(size=(80, 3)), generator.normal(size=(80, 3)) + 2])
+    rng = np.random.default_rng(0)
+    points = np.concatenate([rng.normal(size=(80, 3)), rng.normal(size=(80, 3)) + 2])
     names = np.repeat(["left", "right"], 80)
     selector = clone(synthsieve.CoresetSelector(method=method, budget=0.2, classifier=LogisticRegression(C=0.5)))
     assert selector.get_params()["method"] == method

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,16 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from synthsieve.data import sources
+from synthsieve.data import registry
 from synthsieve.data.dataset import Dataset, Examples, Kind
-from synthsieve.data.encoding import fit_encoding, from_json
-from synthsieve.data.sources import Request, load, register_source
+from synthsieve.data.modalities.encoding import fit_encoding, from_json
+from synthsieve.data.registry import Request, load, register_source
 from synthsieve.data.splits import make_split
 from synthsieve.errors import DataError
-
-sys.path.append(str(Path(__file__).parents[1] / "data"))
-import made_up
-import made_up_sounds
+from tests.data import made_up, made_up_sounds
+from tests.errors import raises
 
 
 @dataclass(frozen=True)
@@ -61,7 +58,7 @@ def _folder_with_test(folder: Path) -> str:
 
 def _registered(request: Request) -> Dataset:
     x, y = made_up.images(40, (1, 8, 8)), made_up.labels().astype(np.int64)
-    return Dataset("mine", Kind.IMAGE, ("a", "b", "c", "d"), Examples(x, y))
+    return Dataset("registered", Kind.IMAGE, ("a", "b", "c", "d"), Examples(x, y))
 
 
 DTYPES = {Kind.IMAGE: np.uint8, Kind.VECTOR: np.float32, Kind.TABLE: np.float64, Kind.SOUND: np.float32}
@@ -122,17 +119,17 @@ CASES = {
         Kind.SOUND,
         has_groups=True,
     ),
-    "registered": Case(lambda _: "mine", tuple("abcd"), (1, 8, 8)),
+    "registered": Case(lambda _: "registered", tuple("abcd"), (1, 8, 8)),
 }
 
 
 @pytest.fixture(autouse=True)
 def _alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """No cache of the machine's, no network (a closed port), and a registry that is put back."""
+    """An empty cache, no network (a closed port), and a registry that is restored."""
     monkeypatch.setenv("SYNTHSIEVE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("SYNTHSIEVE_MIRROR", "http://127.0.0.1:9")
-    monkeypatch.setattr(sources, "_SOURCES", dict(sources._SOURCES))
-    register_source("mine", _registered)
+    monkeypatch.setattr(registry, "_SOURCES", dict(registry._SOURCES))
+    register_source("registered", _registered)
 
 
 @pytest.fixture(params=CASES, ids=list(CASES))
@@ -145,7 +142,7 @@ def dataset(case: Case, tmp_path: Path) -> Dataset:
     return load(case.make(tmp_path), label=case.label, data_dir=tmp_path)
 
 
-def test_is_what_was_expected(case: Case, dataset: Dataset, tmp_path: Path) -> None:
+def test_kind_classes_and_shape(case: Case, dataset: Dataset, tmp_path: Path) -> None:
     assert (dataset.kind, dataset.classes, dataset.shape) == (case.kind, case.classes, case.shape)
     assert (dataset.test is not None) == case.has_test
     assert (dataset.train.groups is not None) == case.has_groups
@@ -153,7 +150,7 @@ def test_is_what_was_expected(case: Case, dataset: Dataset, tmp_path: Path) -> N
     assert "/" not in dataset.name
 
 
-def test_arrays_have_the_agreed_form(dataset: Dataset) -> None:
+def test_arrays(dataset: Dataset) -> None:
     for part in (dataset.train, dataset.test):
         if part is None:
             continue
@@ -187,21 +184,21 @@ def test_can_be_split_and_encoded(dataset: Dataset) -> None:
     np.testing.assert_allclose(decoded[rows], dataset.train.x[rows], rtol=1e-5, atol=1e-5)
 
 
-def test_a_misspelt_name_gets_a_hint() -> None:
+def test_misspelt_name() -> None:
     with pytest.raises(DataError, match="Did you mean 'svhn'"):
         load("svnh")
 
 
-def test_a_taken_name_is_refused() -> None:
-    with pytest.raises(DataError, match="'digits' is taken"):
+def test_taken_name() -> None:
+    with raises(DataError, "name-taken"):
         register_source("digits", _registered)
 
 
-def test_what_a_registered_source_gives_is_checked_too() -> None:
+def test_registered_sources_are_checked() -> None:
     def broken(request: Request) -> Dataset:
         good = _registered(request)
         return Dataset("broken", Kind.IMAGE, good.classes, Examples(good.train.x, good.train.y + 1))
 
     register_source("broken", broken)
-    with pytest.raises(DataError, match=r"labels must lie in 0\.\.3"):
+    with raises(DataError, "label-range"):
         load("broken")

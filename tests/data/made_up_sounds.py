@@ -6,18 +6,16 @@ from pathlib import Path
 
 import numpy as np
 
-from synthsieve.export.media import write_wav
+from synthsieve.results.export.media import write_wav
 
 RATE = 8000
 PITCHES = {"low": 300, "high": 1500, "unlabeled": 700}
 
 
 def tone(hertz: float, seconds: float = 0.3, rate: int = RATE, seed: int = 0) -> np.ndarray:
-    generator = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     time = np.arange(round(seconds * rate)) / rate
-    return 0.5 * np.sin(2 * np.pi * hertz * generator.uniform(0.9, 1.1) * time) + 0.01 * generator.normal(
-        size=len(time)
-    )
+    return 0.5 * np.sin(2 * np.pi * hertz * rng.uniform(0.9, 1.1) * time) + 0.01 * rng.normal(size=len(time))
 
 
 def write_sound_folder(root: Path, *, unlabeled: bool = True, n: int = 10, rate: int = RATE) -> Path:

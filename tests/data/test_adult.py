@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import pytest
 
-from synthsieve.data.adult import COLUMNS
-from synthsieve.data.schema import ColumnType
-from synthsieve.data.sources import load
+from synthsieve.data.modalities.table.schema import ColumnType
+from synthsieve.data.registry import load
+from synthsieve.data.sources.adult import COLUMNS
 from synthsieve.errors import DataError
+from tests.errors import raises
 
 JOBS = ("Private", "State-gov", "?")
 
@@ -37,7 +37,7 @@ def test_both_files_are_read(tmp_path: Path) -> None:
     assert (dataset.train.x.shape, np.bincount(dataset.train.y).tolist()) == ((60, 14), [45, 15])
     assert dataset.test is not None
     assert (dataset.test.x.shape, np.bincount(dataset.test.y).tolist()) == ((30, 14), [22, 8])
-    job, country = dataset.about.columns[1], dataset.about.columns[13]
+    job, country = dataset.metadata.columns[1], dataset.metadata.columns[13]
     assert (job.type, job.categories) == (ColumnType.CATEGORY, ("Private", "State-gov"))
     assert np.isnan(dataset.train.x[2::3, 1]).all()
     assert country.categories == ("Cuba", "Peru")
@@ -47,5 +47,5 @@ def test_both_files_are_read(tmp_path: Path) -> None:
 def test_a_file_of_another_form_is_refused(tmp_path: Path) -> None:
     write_adult(tmp_path / "adult")
     (tmp_path / "adult" / "adult.test").write_text("a,b\n1,2\n", encoding="utf-8")
-    with pytest.raises(DataError, match=r"adult\.test cannot be read as Adult's rows"):
+    with raises(DataError, "damaged-file"):
         load("adult", data_dir=tmp_path)

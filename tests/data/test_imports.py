@@ -1,4 +1,4 @@
-"""The data room works without torch, and naming a source imports nothing heavy."""
+"""`synthsieve.data` works without torch, and the registry imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ def _modules_after(code: str) -> set[str]:
 def test_no_torch() -> None:
     code = """
 import importlib, pkgutil, synthsieve.data
-for module in pkgutil.iter_modules(synthsieve.data.__path__):
-    importlib.import_module(f"synthsieve.data.{module.name}")
-from synthsieve.data.sources import load
+for module in pkgutil.walk_packages(synthsieve.data.__path__, "synthsieve.data."):
+    importlib.import_module(module.name)
+from synthsieve.data.registry import load
 load("digits")
 """
     assert "torch" not in _modules_after(code)
 
 
-def test_the_registry_is_light() -> None:
-    modules = _modules_after("from synthsieve.data.sources import load, source_names; source_names()")
+def test_registry_is_light() -> None:
+    modules = _modules_after("from synthsieve.data.registry import load, source_names; source_names()")
     assert not modules & {"torch", "scipy", "sklearn", "pyarrow", "PIL"}

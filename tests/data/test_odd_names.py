@@ -5,17 +5,17 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import made_up
 import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
 from synthsieve.cli.app import main
-from synthsieve.data.manifest import Split
-from synthsieve.data.sources import load
+from synthsieve.data.registry import load
+from synthsieve.data.split_file import Split
 from synthsieve.data.splits import make_split
-from synthsieve.sieve_files import read_table
+from synthsieve.selection.files import read_table
+from tests.data import made_up
 
 LATIN = os.fsdecode(b"caf\xe9")
 

@@ -5,17 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import made_up
 import numpy as np
 import pytest
 from PIL import Image
 
 from synthsieve.data.dataset import Kind
-from synthsieve.data.encoding import fit_encoding
-from synthsieve.data.image_form import ImageForm
 from synthsieve.data.labels import read_labels
-from synthsieve.data.sources import load
+from synthsieve.data.modalities.encoding import fit_encoding
+from synthsieve.data.modalities.image import ImageForm
+from synthsieve.data.registry import load
 from synthsieve.errors import DataError
+from tests.data import made_up
+from tests.errors import raises
 
 
 def test_digits_are_scaled_and_rounded() -> None:
@@ -27,7 +28,7 @@ def test_digits_are_scaled_and_rounded() -> None:
     np.testing.assert_array_equal(np.rint(x[:, 0] * (16 / 255)), load_digits().images)
 
 
-def test_svhn_ten_is_zero_and_axes_are_turned(tmp_path: Path) -> None:
+def test_svhn_layout(tmp_path: Path) -> None:
     dataset = load(str(made_up.write_mat(tmp_path / "train_32x32.mat")))
     np.testing.assert_array_equal(dataset.train.y, (np.arange(40) % 10 + 1) % 10)
     np.testing.assert_array_equal(dataset.train.x, made_up.images(40, (32, 32, 3)).transpose(0, 3, 1, 2))
@@ -69,7 +70,7 @@ def test_float_images_span_minus_one_to_one(
     assert bool(dataset.notes) == noted
 
 
-def test_the_note_and_the_encoding_name_the_range(tmp_path: Path) -> None:
+def test_value_range_in_notes_and_encoding(tmp_path: Path) -> None:
     x = np.random.default_rng(0).integers(0, 17, (40, 1, 8, 8))
     given = {"x": x, "x_test": x[:2] + (x[:2] == 16), "y_test": np.array([0, 1])}
     dataset = load(str(made_up.write_npz(tmp_path / "a.npz", **given)))
@@ -81,14 +82,14 @@ def test_the_note_and_the_encoding_name_the_range(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("top", [128, 255])
-def test_bytes_that_reach_the_upper_half_stay_bytes(top: int, tmp_path: Path) -> None:
+def test_bytes_stay_bytes(top: int, tmp_path: Path) -> None:
     x = np.resize(np.array([0, top], np.uint8), (40, 1, 8, 8))
     dataset = load(str(made_up.write_npz(tmp_path / "a.npz", x=x)))
-    assert (dataset.train.x.dtype, dataset.notes, dataset.about) == (np.uint8, (), ImageForm("chw", "uint8"))
+    assert (dataset.train.x.dtype, dataset.notes, dataset.metadata) == (np.uint8, (), ImageForm("chw", "uint8"))
     np.testing.assert_array_equal(dataset.train.x, x)
 
 
-def test_a_stated_range_is_not_guessed_and_holds_for_the_test_set(tmp_path: Path) -> None:
+def test_given_value_range(tmp_path: Path) -> None:
     x = np.full((40, 1, 4, 4), 0.5)
     given = {"x": x, "range": np.array([0, 10]), "x_test": x[:2] * 20, "y_test": np.array([0, 1])}
     dataset = load(str(made_up.write_npz(tmp_path / "a.npz", **given)))
@@ -160,7 +161,7 @@ def test_image_folder_order_and_other_files(tmp_path: Path) -> None:
     assert dataset.name == "pets"
     assert dataset.train.y.tolist() == [0] * 10 + [1] * 10 + [-1] * 10
     np.testing.assert_array_equal(dataset.train.x[:10], made_up.images(10, (8, 8, 3)).transpose(0, 3, 1, 2))
-    assert dataset.notes == ("1 files that are not images were passed over",)
+    assert dataset.notes == ("1 files that are not images were skipped",)
 
 
 def write_image(path: Path, size: tuple[int, int], colour: tuple[int, ...], mode: str = "RGB", **how: Any) -> None:
@@ -171,7 +172,7 @@ def write_image(path: Path, size: tuple[int, int], colour: tuple[int, ...], mode
 RED, BLUE = (250, 10, 10), (10, 10, 250)
 
 
-def test_photos_of_any_size_and_mode_become_small_rgb_images(tmp_path: Path) -> None:
+def test_photos_of_any_size_and_mode(tmp_path: Path) -> None:
     write_image(tmp_path / "red" / "a.jpg", (640, 480), RED)
     write_image(tmp_path / "red" / "b.png", (20, 50), RED, "P")
     write_image(tmp_path / "blue" / "c.png", (33, 31), (*BLUE, 255), "RGBA")
@@ -198,7 +199,7 @@ def test_photos_of_any_size_and_mode_become_small_rgb_images(tmp_path: Path) -> 
         ([(8, 8), (40, 80)], "24x16", (3, 16, 24)),
     ],
 )
-def test_the_size_of_images(
+def test_image_size(
     sizes: list[tuple[int, int]], image_size: str | None, shape: tuple[int, ...], tmp_path: Path
 ) -> None:
     for colour, size in zip((RED, BLUE), sizes, strict=True):
@@ -209,9 +210,9 @@ def test_the_size_of_images(
 
 
 @pytest.mark.parametrize("image_size", ["0", "big", "32x", "-4", "100000", "8x8x8"])
-def test_a_size_that_is_none(image_size: str, tmp_path: Path) -> None:
+def test_invalid_image_size(image_size: str, tmp_path: Path) -> None:
     write_image(tmp_path / "a" / "a.png", (8, 8), RED)
-    with pytest.raises(DataError, match="image_size must be a side such as 64"):
+    with raises(DataError, "image-size"):
         load(str(tmp_path), image_size=image_size)
 
 
@@ -224,7 +225,7 @@ def test_resizing_crops_the_longer_side_evenly(tmp_path: Path) -> None:
     assert np.abs(load(str(tmp_path)).train.x.astype(int) - np.reshape(BLUE, (3, 1, 1))).max() < 3
 
 
-def test_photos_are_turned_as_their_camera_was(tmp_path: Path) -> None:
+def test_exif_orientation(tmp_path: Path) -> None:
     image = Image.new("RGB", (32, 16), RED)
     image.paste(BLUE, (16, 0, 32, 16))
     exif = Image.Exif()
@@ -238,7 +239,7 @@ def test_photos_are_turned_as_their_camera_was(tmp_path: Path) -> None:
     assert x[0, :, 28, 8].tolist() == list(BLUE)
 
 
-def test_train_val_test_and_unlabelled_images_are_found_wherever_they_lie(tmp_path: Path) -> None:
+def test_part_folders(tmp_path: Path) -> None:
     for part, count in (("train", 4), ("Val", 3), ("test", 2)):
         for name, colour in (("red", RED), ("blue", BLUE)):
             for i in range(count):
@@ -256,8 +257,8 @@ def test_train_val_test_and_unlabelled_images_are_found_wherever_they_lie(tmp_pa
     assert np.bincount(dataset.validation.y).tolist() == [3, 3]
     assert np.bincount(dataset.test.y).tolist() == [2, 2]
     assert dataset.notes == (
-        "1 images outside of class folders were passed over",
-        "spare/ is neither train, validation nor test: its 1 images were passed over",
+        "1 images outside of class folders were skipped",
+        "spare/ is neither train, validation nor test: its 1 images were skipped",
         "the 6 images of Val/ are the validation set",
     )
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from synthsieve.data.sources import load
+from synthsieve.data.registry import load
 from synthsieve.data.splits import make_split
 
 pytestmark = pytest.mark.slow

@@ -1,20 +1,21 @@
-"""Spectrograms for a network and back."""
+"""The encoding of spectrograms."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.modalities import sound
 
 from synthsieve.data.dataset import Dataset, Kind
-from synthsieve.data.encoding import fit_encoding, from_json
+from synthsieve.data.modalities.encoding import fit_encoding, from_json
+from synthsieve.data.modalities.sound.format import Waveforms
 from synthsieve.errors import DataError
-from synthsieve.waveforms import Waveforms
+from tests.errors import raises
+from tests.modalities import sound
 
 ROWS = np.arange(0, 60)
 
 
-def test_training_rows_alone_are_measured() -> None:
+def test_only_training_rows_are_used() -> None:
     dataset = sound.dataset()
     encoding = fit_encoding(dataset, ROWS)
     encoded = encoding.encode(dataset.train.x[ROWS])
@@ -25,24 +26,24 @@ def test_training_rows_alone_are_measured() -> None:
     assert fit_encoding(dataset, ROWS).to_json() == encoding.to_json()
 
 
-def test_there_and_back_and_through_json() -> None:
+def test_round_trip_and_json() -> None:
     dataset = sound.dataset()
     encoding = from_json(fit_encoding(dataset, ROWS).to_json())
-    assert encoding.layout.kind == Kind.SOUND
-    assert encoding.layout.shape == dataset.shape
+    assert encoding.input_spec.kind == Kind.SOUND
+    assert encoding.input_spec.shape == dataset.shape
     np.testing.assert_allclose(encoding.decode(encoding.encode(dataset.train.x)), dataset.train.x, atol=1e-4)
 
 
-def test_what_a_generator_makes_stays_between_floor_and_zero() -> None:
+def test_decoded_range() -> None:
     encoding = fit_encoding(sound.dataset(), ROWS)
-    wild = np.random.default_rng(0).normal(0, 100, (3, *encoding.layout.shape)).astype(np.float32)
-    decoded = encoding.decode(wild)
+    extreme = np.random.default_rng(0).normal(0, 100, (3, *encoding.input_spec.shape)).astype(np.float32)
+    decoded = encoding.decode(extreme)
     assert decoded.dtype == np.float32
     assert decoded.min() == sound.FORM.floor
     assert decoded.max() == 0
 
 
-def test_items_can_be_played() -> None:
+def test_items_are_waveforms() -> None:
     dataset = sound.dataset()
     items = fit_encoding(dataset, ROWS).items(dataset.train.x[:2])
     assert isinstance(items, Waveforms)
@@ -53,18 +54,18 @@ def test_items_can_be_played() -> None:
 
 
 @pytest.mark.parametrize("change", [{"mean": [0.0]}, {"scale": 0}, {"form": {}}, {"mean": [np.nan] * 8}])
-def test_a_damaged_encoding_is_refused(change: dict[str, object]) -> None:
+def test_damaged_encoding(change: dict[str, object]) -> None:
     value = fit_encoding(sound.dataset(), ROWS).to_json()
-    with pytest.raises(DataError, match="damaged"):
+    with raises(DataError, "damaged-encoding"):
         from_json({**value, **change})
 
 
-def test_a_data_set_without_its_format_is_refused() -> None:
+def test_invalid_input() -> None:
     plain = sound.dataset()
-    nothing = Dataset("tones", Kind.SOUND, plain.classes, plain.train)
-    with pytest.raises(DataError, match="need a SoundFormat"):
-        fit_encoding(nothing, ROWS)
-    with pytest.raises(DataError, match="at least one training row"):
+    no_format = Dataset("tones", Kind.SOUND, plain.classes, plain.train)
+    with raises(DataError, "no-sound-format"):
+        fit_encoding(no_format, ROWS)
+    with raises(DataError, "no-training-rows"):
         fit_encoding(plain, ROWS[:0])
-    with pytest.raises(DataError, match="must have shape"):
+    with raises(DataError, "shape"):
         fit_encoding(plain, ROWS).encode(np.zeros((2, 1, 4, 4), dtype=np.float32))

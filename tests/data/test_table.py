@@ -7,7 +7,6 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import made_up
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -15,18 +14,20 @@ import pytest
 from pyarrow import parquet
 
 from synthsieve.data.dataset import Dataset, Kind
-from synthsieve.data.encoding import fit_encoding
-from synthsieve.data.rows import (
+from synthsieve.data.modalities.encoding import fit_encoding
+from synthsieve.data.modalities.table.rows import (
     arrow_from_rows,
-    read_more_rows,
     read_rows,
-    rows_alike,
+    read_rows_like,
     rows_from_arrow,
     rows_from_frame,
+    rows_like,
 )
-from synthsieve.data.schema import ColumnType, TableSchema
-from synthsieve.data.sources import load
+from synthsieve.data.modalities.table.schema import ColumnType, TableSchema
+from synthsieve.data.registry import load
 from synthsieve.errors import DataError
+from tests.data import made_up
+from tests.errors import raises
 
 N = 40
 DAY = datetime.date(2024, 2, 28)
@@ -71,9 +72,8 @@ def test_rows_come_back_as_they_were() -> None:
     rows = read_rows(given)
     back = arrow_from_rows(rows.x, TableSchema.from_json(rows.schema.to_json()))
     assert rows.x.dtype == np.float64
-    assert rows.notes == (
-        "nothing is learned from 'customer_id' (id), 'row' (id), 'name' (id), 'empty' (missing), 'nans' (missing)",
-    )
+    unused = "'customer_id' (id), 'row' (id), 'name' (id), 'empty' (missing), 'nans' (missing)"
+    assert rows.notes == (f"columns not used for training: {unused}",)
     for name in given.column_names:
         before, after = given.column(name), back.column(name)
         if name == "grade":  # the indices of a dictionary may be of another width
@@ -115,38 +115,36 @@ def test_ten_thousand_categories_stay_categories() -> None:
 def test_new_rows_by_an_old_schema() -> None:
     x, schema = rows_from_arrow(table())
     turned = table().select(table().column_names[::-1]).append_column("more", [range(N)])
-    more = read_more_rows(turned.drop_columns(["name", "empty"]), schema)
+    more = read_rows_like(turned.drop_columns(["name", "empty"]), schema)
     np.testing.assert_array_equal(more.x, x)
-    assert more.notes == ("columns that were never learned from are ignored (1): 'more'",)
+    assert more.notes == ("columns unknown from training are ignored (1): 'more'",)
     strange = table().set_column(4, "colour", [["mauve"] * N])
-    again = read_more_rows(strange, schema)
+    again = read_rows_like(strange, schema)
     assert np.isnan(again.x[:, 4]).all()
-    assert again.notes == (f"{N} cells of 'colour' hold a category never seen: taken as missing",)
-    np.testing.assert_array_equal(rows_alike(strange, schema), again.x)
+    assert again.notes == (f"{N} cells of 'colour' have an unknown category: taken as missing",)
+    np.testing.assert_array_equal(rows_like(strange, schema), again.x)
     np.testing.assert_array_equal(rows_from_arrow(strange, schema)[0], again.x)
 
 
 def test_new_rows_that_cannot_be_read() -> None:
     _, schema = rows_from_arrow(table())
-    with pytest.raises(
-        DataError, match="must have the columns that were learned from, but 'age', 'paid' are not there"
-    ):
-        rows_alike(table().drop_columns(["age", "paid"]), schema)
-    with pytest.raises(DataError, match="column 'age' must hold a number"):
-        rows_alike(table().set_column(0, "age", [["old"] * N]), schema)
-    with pytest.raises(DataError, match="'day' must hold dates such as"):
-        rows_alike(table().set_column(7, "day", [["soon"] * N]), schema)
-    with pytest.raises(DataError, match="'day' must hold a date32"):
-        rows_alike(table().set_column(7, "day", [pa.array(range(N), pa.duration("s"))]), schema)
-    with pytest.raises(DataError, match="'paid' holds 'perhaps'"):
-        rows_alike(table().set_column(6, "paid", [["perhaps"] * N]), schema)
+    with raises(DataError, "missing-column"):
+        rows_like(table().drop_columns(["age", "paid"]), schema)
+    with raises(DataError, "unreadable-column"):
+        rows_like(table().set_column(0, "age", [["old"] * N]), schema)
+    with raises(DataError, "unreadable-column"):
+        rows_like(table().set_column(7, "day", [["soon"] * N]), schema)
+    with raises(DataError, "unreadable-column"):
+        rows_like(table().set_column(7, "day", [pa.array(range(N), pa.duration("s"))]), schema)
+    with raises(DataError, "not-boolean"):
+        rows_like(table().set_column(6, "paid", [["perhaps"] * N]), schema)
 
 
 def test_the_type_of_new_cells_may_be_nearly_the_same() -> None:
     _, schema = rows_from_arrow(table())
-    alike = table().set_column(0, "age", [[str(20 + i % 7) for i in range(N)]])
-    alike = alike.set_column(7, "day", [[str(DAY + datetime.timedelta(i)) for i in range(N)]])
-    np.testing.assert_array_equal(rows_alike(alike, schema), read_rows(table()).x)
+    equal_rows = table().set_column(0, "age", [[str(20 + i % 7) for i in range(N)]])
+    equal_rows = equal_rows.set_column(7, "day", [[str(DAY + datetime.timedelta(i)) for i in range(N)]])
+    np.testing.assert_array_equal(rows_like(equal_rows, schema), read_rows(table()).x)
 
 
 def test_frames() -> None:
@@ -160,7 +158,7 @@ def test_frames() -> None:
     x, schema = rows_from_frame(frame, {"a": "category", "b": "ignore"})
     assert schema.columns[0].categories == ("1", "2")
     assert schema.names == ("a", "c")
-    with pytest.raises(DataError, match="one type"):
+    with raises(DataError, "unreadable-column"):
         rows_from_frame(pd.DataFrame({"a": [1, "x", {}]}))
 
 
@@ -186,19 +184,19 @@ def test_the_user_s_word_wins(values: list[Any], word: str, stored: list[float])
 
 
 WRONG = {
-    "boolean of three": ([1, 2, 0], "boolean", "a boolean column holds"),
-    "no dates": (["soon", "later", "x"], "date", "must hold dates"),
-    "no numbers": (["one", "2", "3"], "number", "must hold a number"),
-    "lists": ([[1], [2], [3]], None, "numbers, text, booleans or dates, but column 'a' holds list"),
-    "no such type": ([1, 2, 3], "numbr", "did you mean 'number'"),
-    "infinite": ([1.0, np.inf, 2.0], None, "data row 2 is infinite"),
-    "nothing left": ([1, 2, 3], "ignore", "no column to learn from"),
+    "boolean of three": ([1, 2, 0], "boolean", "not-boolean"),
+    "no dates": (["soon", "later", "x"], "date", "unreadable-column"),
+    "no numbers": (["one", "2", "3"], "number", "unreadable-column"),
+    "lists": ([[1], [2], [3]], None, "column-type"),
+    "no such type": ([1, 2, 3], "numbr", "column-type"),
+    "infinite": ([1.0, np.inf, 2.0], None, "infinite-cell"),
+    "nothing left": ([1, 2, 3], "ignore", "no-columns"),
 }
 
 
-@pytest.mark.parametrize(("values", "word", "message"), WRONG.values(), ids=list(WRONG))
-def test_words_that_do_not_fit(values: list[Any], word: str | None, message: str) -> None:
-    with pytest.raises(DataError, match=message) as error:
+@pytest.mark.parametrize(("values", "word", "code"), WRONG.values(), ids=list(WRONG))
+def test_column_types_that_do_not_fit(values: list[Any], word: str | None, code: str) -> None:
+    with raises(DataError, code) as error:
         rows_from_arrow(pa.table({"a": values}), {"a": word} if word else None)
     assert "\n" not in str(error.value)
 
@@ -223,18 +221,18 @@ def test_a_schema_file(tmp_path: Path) -> None:
     schema = tmp_path / "types.toml"
     schema.write_text('[columns]\nzip = "category"\n', encoding="utf-8")
     dataset = load(str(path), label="y", schema=schema)
-    assert dataset.about.columns[0].categories == ("10115", "80331")
-    for text, message in (
-        ('[columns]\nzpi = "category"\n', "no column 'zpi', which its schema names: did you mean 'zip'"),
-        ('[columns]\nzip = "categori"\n', "did you mean 'category'"),
-        ('[columns]\ny = "category"\n', "gives a type to 'y', which is the label"),
-        ('[colums]\nzip = "category"\n', r"one section, \[columns\]"),
-        ("[columns", "cannot be read as a schema"),
+    assert dataset.metadata.columns[0].categories == ("10115", "80331")
+    for text, match in (
+        ('[columns]\nzpi = "category"\n', "'zip'"),
+        ('[columns]\nzip = "categori"\n', "'category'"),
+        ('[columns]\ny = "category"\n', "'y'"),
+        ('[colums]\nzip = "category"\n', "columns"),
+        ("[columns", "schema"),
     ):
         schema.write_text(text, encoding="utf-8")
-        with pytest.raises(DataError, match=message):
+        with pytest.raises(DataError, match=match):
             load(str(path), label="y", schema=schema)
-    with pytest.raises(DataError, match="cannot be read as a schema"):
+    with raises(DataError, "schema-file"):
         load(str(path), label="y", schema=tmp_path / "none.toml")
 
 
@@ -243,27 +241,24 @@ def test_a_category_by_schema_is_kept_as_written(tmp_path: Path) -> None:
     schema = tmp_path / "types.toml"
     schema.write_text('[columns]\nzip = "category"\n', encoding="utf-8")
     dataset = load(str(path), label="y", schema=schema)
-    back = arrow_from_rows(dataset.train.x, dataset.about)
+    back = arrow_from_rows(dataset.train.x, dataset.metadata)
     assert back.column("zip").to_pylist() == ["01067", "80331", None]
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
+    ("content", "code"),
     [
-        (b"a;b;y\n1;2;p\n3;4;q\n", "has but one column, 'a;b;y': part its cells by commas"),
-        ("a,b,y\n1,café,p\n2,thé,q\n".encode("latin1"), "must be text in UTF-8, but column 'b' is not"),
-        ("a,b,y\n1,x,é\n2,y,q\n".encode("latin1"), "cannot be read as CSV in UTF-8"),
-        (
-            b"a,y\n1,p\n2," + b"x" * 5000 + b"\n",
-            "column 'y': labels may have 200 characters at most, but one has 5,000",
-        ),
+        (b"a;b;y\n1;2;p\n3;4;q\n", "separator"),
+        ("a,b,y\n1,café,p\n2,thé,q\n".encode("latin1"), "encoding"),
+        ("a,b,y\n1,x,é\n2,y,q\n".encode("latin1"), "damaged-file"),
+        (b"a,y\n1,p\n2," + b"x" * 5000 + b"\n", "long-label"),
     ],
     ids=["semicolons", "encoding", "encoding of labels", "long labels"],
 )
-def test_a_csv_that_is_none(content: bytes, message: str, tmp_path: Path) -> None:
+def test_bad_csv(content: bytes, code: str, tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_bytes(content)
-    with pytest.raises(DataError, match=message):
+    with raises(DataError, code):
         load(str(path), label="y")
 
 
@@ -271,13 +266,13 @@ WRITTEN = {
     "thousands": (["1,234,567", "12", "-1,000.5"], [1234567, 12, -1000.5], "number", "read as numbers"),
     "money": (["$1.20", "$1,300", "-$2"], [1.2, 1300, -2], "number", "read as numbers"),
     "euros": (["1.5 €", "2 €", "3€"], [1.5, 2, 3], "number", "read as numbers"),
-    "percent": (["12%", "7.5 %", "100%"], [12, 7.5, 100], "number", "numbers of percent"),
+    "percent": (["12%", "7.5 %", "100%"], [12, 7.5, 100], "number", "in percent"),
     "gaps": (["1,000", "?", "2,000"], [1000, None, 2000], "number", "read as numbers"),
     "month first": (["1/31/2024", "2/1/2024", ""], [19753, 19754, None], "date", "month/day/year"),
     "day first": (["31/1/2024", "1/2/2024", "2/2/2024"], [19753, 19754, 19755], "date", "day/month/year"),
     "dots": (["1.2.2024", "2.2.2024", "3.2.2024"], [19754, 19755, 19756], "date", "day.month.year"),
     "year first": (["2024/2/1", "2024/02/02", "2024/2/3"], [19754, 19755, 19756], "date", "year/month/day"),
-    "either": (["1/2/2024", "2/1/2024", "3/3/2024"], [0, 1, 2], "category", "cannot be told apart"),
+    "either": (["1/2/2024", "2/1/2024", "3/3/2024"], [0, 1, 2], "category", "ambiguous"),
     "percent beside numbers": (["12%", "7", "9"], [0, 1, 2], "category", ""),
     "words": (["1,000", "many", "few"], [0, 2, 1], "category", ""),
     "no such day": (["1/32/2024", "2/1/2024", "3/1/2024"], [0, 1, 2], "category", ""),
@@ -285,38 +280,38 @@ WRITTEN = {
 }
 
 
-@pytest.mark.parametrize(("cells", "stored", "kind", "said"), WRITTEN.values(), ids=list(WRITTEN))
+@pytest.mark.parametrize(("cells", "stored", "kind", "output"), WRITTEN.values(), ids=list(WRITTEN))
 def test_numbers_and_dates_as_people_write_them(
-    cells: list[str], stored: list[float | None], kind: str, said: str, tmp_path: Path
+    cells: list[str], stored: list[float | None], kind: str, output: str, tmp_path: Path
 ) -> None:
     rows = "".join(f'"{cell}",{i % 2},{"pq"[i % 2]}\n' for i, cell in enumerate(cells))
     dataset = load(str(made_up.write_csv(tmp_path / "a.csv", f"a,b,y\n{rows}")), label="y")
-    assert dataset.about.columns[0].type == kind
+    assert dataset.metadata.columns[0].type == kind
     np.testing.assert_allclose(dataset.train.x[:, 0], np.array(stored, dtype=float))
-    assert any(said in note and "'a'" in note for note in dataset.notes) == bool(said)
+    assert any(output in note and "'a'" in note for note in dataset.notes) == bool(output)
 
 
 def test_names_of_columns_are_trimmed(tmp_path: Path) -> None:
     path = made_up.write_csv(tmp_path / "a.csv", 'a , b," label"\n1,x,01\n2,y,02\n')
     dataset = load(str(path), label="label")
     assert (dataset.feature_names, dataset.classes) == (("a", "b"), ("01", "02"))  # labels stay as they are written
-    with pytest.raises(DataError, match="a name of its own, but 'a' came more than once"):
+    with raises(DataError, "repeated-column"):
         load(str(made_up.write_csv(tmp_path / "b.csv", "a,a ,y\n1,2,p\n3,4,q\n")), label="y")
 
 
-def test_long_cells_are_read_and_longer_ones_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = "a,b,y\n" + "x" * (2 << 20) + ",1,p\nz,2,q\n"
     path = made_up.write_csv(tmp_path / "a.csv", text)
     assert len(load(str(path), label="y").train) == 2
-    monkeypatch.setattr("synthsieve.data.table.LONGEST_ROW", 1 << 18)
-    with pytest.raises(DataError, match="a row may have 0 MB at most, but one is longer"):
+    monkeypatch.setattr("synthsieve.data.formats.table.MAX_ROW_LENGTH", 1 << 18)
+    with raises(DataError, "long-row"):
         load(str(path), label="y")
 
 
 def test_too_many_columns_are_refused_before_they_are_read(tmp_path: Path) -> None:
     names = ",".join(f"c{i}" for i in range(100_000))
     path = made_up.write_csv(tmp_path / "a.csv", f"{names},y\n")
-    with pytest.raises(DataError, match="50,000 columns at most, but has 100,001: store numbers as vectors"):
+    with raises(DataError, "too-many-columns"):
         load(str(path), label="y")
 
 
@@ -333,21 +328,18 @@ def label_column(values: list[Any], tmp_path: Path) -> Dataset:
 
 
 @pytest.mark.parametrize(
-    ("values", "message"),
+    ("values", "match"),
     [
-        (
-            list(range(80_000)),
-            "'target' has 80,000 different values in 80,000 labelled rows: it looks like an identifier",
-        ),
-        ([f"user-{i}" for i in range(20)], "it looks like an identifier, not a class"),
-        ([i // 2 * 100 + i % 2 for i in range(90)] + [5] * 20, "looks like an identifier or a measured number"),
-        ([f"{i / 7:.3f}" for i in range(40)], "it looks like a measured number"),
-        ([f"{i / 7:.3f}" for i in range(40)] + [""] * 400, "it looks like a measured number"),
+        (list(range(80_000)), "'target' .* 80,000 .* identifier"),
+        ([f"user-{i}" for i in range(20)], "identifier"),
+        ([i // 2 * 100 + i % 2 for i in range(90)] + [5] * 20, "identifier or a measured"),
+        ([f"{i / 7:.3f}" for i in range(40)], "measured"),
+        ([f"{i / 7:.3f}" for i in range(40)] + [""] * 400, "measured"),
     ],
     ids=["numbers", "names", "many", "measured", "measured, few labels"],
 )
-def test_a_label_column_that_holds_no_classes(values: list[Any], message: str, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=message):
+def test_label_column_without_classes(values: list[Any], match: str, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=match):
         label_column(values, tmp_path)
 
 
@@ -363,23 +355,23 @@ def test_a_label_column_that_holds_no_classes(values: list[Any], message: str, t
     ids=["one label a class", "twelve numbers", "very few labels", "three numbers", "forty classes"],
 )
 def test_a_label_column_that_may_hold_classes(values: list[Any], note: str, tmp_path: Path) -> None:
-    assert [note in said for said in label_column(values, tmp_path).notes] == [True] * bool(note)
+    assert [note in given for given in label_column(values, tmp_path).notes] == [True] * bool(note)
 
 
 def test_parquet_keeps_types_and_words(tmp_path: Path) -> None:
     given = table().append_column("y", [["a", "b"] * (N // 2)])
     parquet.write_table(given, tmp_path / "a.parquet")
     dataset = load(str(tmp_path / "a.parquet"), label="y")
-    back = arrow_from_rows(dataset.train.x, dataset.about)
+    back = arrow_from_rows(dataset.train.x, dataset.metadata)
     assert back.column("time").to_pylist() == given.column("time").to_pylist()
     assert dataset.feature_names == tuple(COLUMNS)
 
 
-def test_a_small_parquet_of_endless_rows_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_small_parquet_of_many_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.parquet"
     parquet.write_table(pa.table({"a": np.zeros(2_000_000, np.int64), "y": np.zeros(2_000_000, np.int8)}), path)
-    monkeypatch.setattr("synthsieve.parquet_claims.ROOM", 1 << 20)
-    with pytest.raises(DataError, match="claims 2,000,000 rows of 2 columns in"):
+    monkeypatch.setattr("synthsieve.io.parquet.MAX_DECODED_BYTES", 1 << 20)
+    with raises(DataError, "too-large"):
         load(str(path), label="y")
 
 

@@ -5,8 +5,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from synthsieve.distributed.blocks import cut, rows_in_a_block
-from synthsieve.shards import batches, open_shards
+from synthsieve.distributed.selection.blocks import cut, rows_in_a_block
+from synthsieve.selection.tables import batches, open_shards
 
 
 @pytest.mark.parametrize("groups", [[5], [1, 1, 1], [100], [3, 100, 4], [10, 10, 10], [1] * 30, [25, 1], []])

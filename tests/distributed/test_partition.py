@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from synthsieve.distributed.partition import Splits, drawn, split
+from synthsieve.distributed.selection.partition import Splits, is_sampled, split
 
 
 @pytest.mark.parametrize("parts", [1, 2, 3, 7, 16])
@@ -33,8 +33,8 @@ def test_equal_points_lie_together_and_heavy_ones_end_the_splitting(kind):
 
 def test_a_sample_follows_from_rows_and_seed_alone():
     rows = np.arange(100_000)
-    mine = drawn(0, rows, 0.1, seed=0)
-    assert abs(mine.mean() - 0.1) < 4 * np.sqrt(0.09 / len(rows))
-    assert np.array_equal(mine[40_000:], drawn(40_000, rows[:60_000], 0.1, seed=0))
-    assert not np.array_equal(mine, drawn(0, rows, 0.1, seed=1))
-    assert drawn(0, rows, 1.0, seed=0).all()
+    sampled = is_sampled(0, rows, 0.1, seed=0)
+    assert abs(sampled.mean() - 0.1) < 4 * np.sqrt(0.09 / len(rows))
+    assert np.array_equal(sampled[40_000:], is_sampled(40_000, rows[:60_000], 0.1, seed=0))
+    assert not np.array_equal(sampled, is_sampled(0, rows, 0.1, seed=1))
+    assert is_sampled(0, rows, 1.0, seed=0).all()

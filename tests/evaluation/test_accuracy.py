@@ -1,4 +1,4 @@
-"""Accuracy, its interval, and what it says in words."""
+"""Accuracy, its interval and its description."""
 
 import math
 
@@ -18,14 +18,14 @@ def test_scores_by_hand():
     assert scores.count == 3
 
 
-def test_a_sure_mistake_costs_much_but_not_infinity():
+def test_cross_entropy_is_finite():
     assert math.isfinite(score_probabilities(np.array([[1.0, 0.0]]), np.array([1])).cross_entropy)
 
 
-def test_wilson_interval_covers_as_often_as_it_says():
-    generator = np.random.default_rng(0)
+def test_wilson_interval_coverage():
+    rng = np.random.default_rng(0)
     covered = 0
-    for right in generator.binomial(200, 0.93, size=4000):
+    for right in rng.binomial(200, 0.93, size=4000):
         low, high = Scores(right / 200, 0.0, (), 200).interval()
         covered += low <= 0.93 <= high
     # 95 % nominal; the binomial's steps move it a little. Five standard errors of 4,000 trials are 1.7 points.
@@ -33,12 +33,12 @@ def test_wilson_interval_covers_as_often_as_it_says():
 
 
 @pytest.mark.parametrize("accuracy", [0.0, 1.0])
-def test_the_interval_stays_within_bounds(accuracy):
+def test_interval_within_bounds(accuracy):
     low, high = Scores(accuracy, 0.0, (), 10).interval()
     assert 0 <= low < high <= 1
 
 
-def test_in_words():
-    assert Scores(0.95, 0.1, (), 1000).in_words("test") == (
+def test_describe():
+    assert Scores(0.95, 0.1, (), 1000).describe("test") == (
         "test accuracy 95.0 % (95 % interval 93.5 to 96.2, 1000 examples)"
     )

@@ -4,20 +4,21 @@ import numpy as np
 import pytest
 from sklearn import metrics as peers
 
-from synthsieve.config import Metric
 from synthsieve.errors import CheckpointError, DataError
 from synthsieve.evaluation.answers import Answers, concatenate, read_answers, write_answers
 from synthsieve.evaluation.metrics import default_metric, mean_metrics, measure, weighted_metric
+from synthsieve.settings import Metric
+from tests.errors import raises
 
 
 def made_up(num_classes=3, n=200, seed=0, digits=2):
     """Labels and probabilities with ties, some of them wrong."""
-    generator = np.random.default_rng(seed)
-    y = generator.integers(0, num_classes, n)
-    logits = generator.normal(size=(n, num_classes)) + 1.5 * np.eye(num_classes)[y]
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, num_classes, n)
+    logits = rng.normal(size=(n, num_classes)) + 1.5 * np.eye(num_classes)[y]
     p = np.exp(logits)
     p = np.round(p / p.sum(axis=1, keepdims=True), digits)
-    return y, p / p.sum(axis=1, keepdims=True), generator
+    return y, p / p.sum(axis=1, keepdims=True), rng
 
 
 @pytest.mark.parametrize("num_classes", [2, 3, 5])
@@ -38,38 +39,38 @@ def test_metrics_equal_those_of_scikit_learn(num_classes):
 
 
 @pytest.mark.parametrize("metric", [metric for metric in Metric if metric is not Metric.AUTO])
-def test_a_weight_of_two_is_an_example_twice(metric):
-    y, p, generator = made_up()
-    weights = generator.integers(1, 4, len(y))
+def test_weights_equal_repeated_examples(metric):
+    y, p, rng = made_up()
+    weights = rng.integers(1, 4, len(y))
     rows = np.repeat(np.arange(len(y)), weights)
     twice = weighted_metric(metric, y[rows], p[rows], np.ones(len(rows)))
     assert weighted_metric(metric, y, p, weights.astype(float)) == pytest.approx(twice)
 
 
-def test_calibration_error_of_a_model_that_is_always_80_percent_sure():
+def test_calibration_error_of_constant_confidence():
     p = np.tile([0.8, 0.2], (100, 1))
     assert measure(np.repeat([0, 1], [60, 40]), p).calibration_error == pytest.approx(0.2)
     assert measure(np.repeat([0, 1], [80, 20]), p).calibration_error == pytest.approx(0.0)
 
 
-def test_a_class_that_is_never_found_or_absent():
+def test_class_never_predicted_or_absent():
     p = np.tile([0.6, 0.3, 0.1], (10, 1))
     found = measure(np.repeat([0, 1], [8, 2]), p)
     assert found.recall == (1.0, 0.0, None)
     assert found.never_predicted() == [1]
     assert found.balanced_accuracy == 0.5
     assert measure(np.zeros(5, dtype=int), p[:5]).auroc is None
-    with pytest.raises(DataError, match="at least one labelled example"):
+    with raises(DataError, "empty"):
         measure(np.zeros(0, dtype=int), p[:0])
 
 
-def test_unbalanced_labels_are_compared_by_balanced_accuracy():
+def test_default_metric_of_unbalanced_labels():
     assert default_metric(np.array([10, 20])) is Metric.ACCURACY
     assert default_metric(np.array([10, 21])) is Metric.BALANCED_ACCURACY
     assert default_metric(np.array([5, 0, 5])) is Metric.ACCURACY
 
 
-def test_repetitions_are_averaged_and_their_confusion_added():
+def test_mean_metrics():
     each = [measure(*made_up(seed=seed)[:2]) for seed in (0, 1)]
     found = mean_metrics(each)
     assert found["accuracy"] == pytest.approx((each[0].accuracy + each[1].accuracy) / 2)
@@ -77,12 +78,12 @@ def test_repetitions_are_averaged_and_their_confusion_added():
     assert found["count"] == 200
 
 
-def test_answers_are_written_read_and_put_together(tmp_path):
+def test_answers_round_trip_and_concatenate(tmp_path):
     y, p, _ = made_up(n=10)
     even, odd = (Answers(np.arange(k, 10, 2), y[k::2], p[k::2].astype(np.float32)) for k in (0, 1))
     write_answers(tmp_path / "a.npz", {"test": even}, {"chosen": "C=1"})
-    found, about = read_answers(tmp_path / "a.npz")
-    assert about == {"chosen": "C=1"}
+    found, metadata = read_answers(tmp_path / "a.npz")
+    assert metadata == {"chosen": "C=1"}
     assert list(found) == ["test"]
     np.testing.assert_array_equal(found["test"].right, even.right)
     whole = concatenate([odd, even])
@@ -104,5 +105,5 @@ def test_answers_are_written_read_and_put_together(tmp_path):
 def test_damaged_answers_are_refused(tmp_path, wrong):
     good = {"rows": np.array([3, 4]), "y": np.array([0, 1]), "probabilities": np.full((2, 2), 0.5)}
     write_answers(tmp_path / "a.npz", {"test": Answers(**{**good, **wrong})})
-    with pytest.raises(CheckpointError):
+    with raises(CheckpointError, "damaged-answers"):
         read_answers(tmp_path / "a.npz")

@@ -4,13 +4,14 @@ import json
 
 import numpy as np
 import pytest
-from tests.learning.conftest import QUICK
 
-from synthsieve.defaults import settings_for
+from synthsieve.data.origin import Origin
 from synthsieve.evaluation import quality
-from synthsieve.evaluation.accuracy import part_of
-from synthsieve.evaluation.quality import latents, pool_quality
-from synthsieve.learning.run_folder import Origin, RunFolder
+from synthsieve.evaluation.predict import latents
+from synthsieve.evaluation.quality import pool_quality
+from synthsieve.training.defaults import settings_for
+from synthsieve.training.run_dir import RunDirectory
+from tests.training.conftest import QUICK
 
 FIGURES = {"manifold", "frechet_distance", "two_sample", "train_on_synthetic", "memorisation"}
 
@@ -20,8 +21,8 @@ def case(tmp_path_factory):
     """The digits, their split, and an encoder that nobody trained: a feature space as good as any."""
     digits = Origin("digits").load()
     settings = settings_for("digits", overrides=QUICK)
-    run = RunFolder.create(tmp_path_factory.mktemp("quality") / "run", Origin("digits"), settings, digits)
-    return run.new_learner().averaged, run.encoding, digits, run.split
+    run = RunDirectory.create(tmp_path_factory.mktemp("quality") / "run", Origin("digits"), settings, digits)
+    return run.new_train_state().averaged, run.encoding, digits, run.split
 
 
 def measured(case, rows, seed=0):
@@ -30,7 +31,7 @@ def measured(case, rows, seed=0):
     return pool_quality(model, encoding, digits, split, x=digits.train.x[rows], y=digits.train.y[rows], seed=seed)
 
 
-def test_held_out_examples_pass_for_real_and_training_examples_for_copies(case):
+def test_held_out_examples_look_real_and_training_examples_like_copies(case):
     *_, split = case
     fresh = measured(case, split.validation)
     assert fresh["notes"] == []
@@ -44,7 +45,7 @@ def test_held_out_examples_pass_for_real_and_training_examples_for_copies(case):
     json.dumps(fresh, allow_nan=False)
 
 
-def test_what_held_out_examples_show_stands_beside(case):
+def test_figures_of_held_out_examples_are_reported(case):
     *_, split = case
     same = measured(case, split.test)
     assert same["same_law"]["manifold"] == same["manifold"]
@@ -53,7 +54,7 @@ def test_what_held_out_examples_show_stands_beside(case):
 
 def test_the_same_seed_gives_the_same_figures(case, monkeypatch):
     *_, split = case
-    monkeypatch.setattr(quality, "MOST", 100)
+    monkeypatch.setattr(quality, "MAX_ROWS", 100)
     one, again, other = (measured(case, split.unlabeled[:300], seed) for seed in (0, 0, 1))
     assert one["synthetic"] == 100
     assert one["manifold"]["num_real"] == 100
@@ -61,7 +62,7 @@ def test_the_same_seed_gives_the_same_figures(case, monkeypatch):
 
 
 @pytest.mark.parametrize("count", [1, 3, 7])
-def test_figures_of_too_few_samples_are_absent_and_say_why(case, count):
+def test_figures_of_too_few_samples_are_none(case, count):
     *_, split = case
     figures = measured(case, split.test[:count])
     absent = {name for name in FIGURES if figures[name] is None}
@@ -69,13 +70,3 @@ def test_figures_of_too_few_samples_are_absent_and_say_why(case, count):
     assert absent == expected[count]
     assert [note.partition(":")[0] for note in figures["notes"]] == [name for name in figures if name in absent]
     assert figures["same_law"]["manifold"] is not None
-
-
-def test_latents_are_the_means_of_q_in_batches(case, monkeypatch):
-    model, encoding, digits, split = case
-    x, _ = part_of(digits, split, "test")
-    whole = latents(model, encoding, x[:25])
-    monkeypatch.setattr(quality, "BATCH", 10)
-    assert whole.dtype == np.float64
-    assert whole.shape == (25, 8)
-    np.testing.assert_allclose(latents(model, encoding, x[:25]), whole, rtol=1e-5, atol=1e-6)

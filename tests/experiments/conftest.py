@@ -1,12 +1,9 @@
 """Experiments small enough to be run whole, without other processes."""
 
-import functools
-
 import pytest
-import torch
 
-from synthsieve.experiments import jobs
-from tests.learning.conftest import QUICK, digits
+from synthsieve.experiments import workers
+from tests.training.conftest import QUICK, digits
 
 __all__ = ["digits"]  # the fixture
 
@@ -16,46 +13,30 @@ TINY = [
     "augmentation.steps=6",
     "augmentation.temperature=0.5",
     "implicit.num_steps=2",
-    "proof.pool_sizes=[40,80]",
+    "comparison.pool_sizes=[40,80]",
 ]
 
 
-class CrewHere:
-    """What workers do, done in this process: a worker takes seconds to import torch."""
+class RecordingPool(workers.InProcessPool):
+    """Runs every task in this process and remembers their names."""
 
-    begun: list[str]
+    def __init__(self, origin, names):
+        super().__init__(origin)
+        self.names = names
 
-    def __init__(self, origin):
-        self.origin, self.busy, self.load = origin, {}, functools.cache(origin.load)
-
-    def begin(self, job):
-        assert not self.busy
-        self.busy[job.place] = job
-        self.begun.append(job.name)
-
-    def news(self, *, seconds):
-        (job,) = self.busy.values()
-        told, threads = [], torch.get_num_threads()
-        torch.set_num_threads(1)
-        try:
-            job.carry_out(self.origin, self.load(), tell=told.append)
-        finally:
-            torch.set_num_threads(threads)
-        self.busy.clear()
-        yield from ((job, steps) for steps in (*told, None))
-
-    def close(self):
-        pass
+    def start(self, task):
+        self.names.append(task.name)
+        super().start(task)
 
 
 def work_here(monkeypatch):
-    """From now on every job is done in this process, one at a time: the list of those begun."""
-    monkeypatch.setattr(CrewHere, "begun", [], raising=False)
-    monkeypatch.setattr(jobs, "_Crew", CrewHere)
-    return CrewHere.begun
+    """From now on every task runs in this process, whatever `workers` says: the list of those started."""
+    names = []
+    monkeypatch.setattr(workers, "WorkerPool", lambda origin: RecordingPool(origin, names))
+    return names
 
 
 @pytest.fixture
-def crew_here(monkeypatch):
-    """Every job is done in this process; the list of those begun. For verbs: --workers 1."""
+def in_process_pool(monkeypatch):
+    """Every task runs in this process; the list of those started. For verbs: --workers 1."""
     return work_here(monkeypatch)

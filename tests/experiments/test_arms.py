@@ -1,12 +1,21 @@
-"""Every arm switches on its own additions and nothing else; all arms share their first phase."""
+"""Every arm switches on its own additions and nothing else; all arms share their pretraining."""
 
 import pytest
 
-from synthsieve.config import Coreset
-from synthsieve.defaults import settings_for
-from synthsieve.experiments.arms import BASELINE, POOLED, Arm, Cell, Group, cells, settings_of
-from synthsieve.experiments.paper import PAPER_SVHN
-from synthsieve.experiments.supervised import twin_settings
+from synthsieve.experiments.arms import (
+    BASELINE,
+    PAPER_SVHN,
+    POOLED,
+    PRETRAINED,
+    Arm,
+    Group,
+    TableEntry,
+    cells,
+    settings_of,
+)
+from synthsieve.experiments.baselines.supervised import supervised_settings
+from synthsieve.settings import Coreset
+from synthsieve.training.defaults import settings_for
 from tests.experiments.conftest import TINY
 
 SETTINGS = settings_for("digits", overrides=[*TINY, "augmentation.entropy_ceiling=0.01"])
@@ -30,7 +39,7 @@ EXPECTED = {
 @pytest.mark.parametrize("arm", EXPECTED)
 def test_an_arm_switches_on_its_own_additions_alone(arm):
     pooled, coreset, filtered, pseudo, implicit = EXPECTED[arm]
-    settings = settings_of(Cell(arm, 80 if pooled else 0), SETTINGS)
+    settings = settings_of(TableEntry(arm, 80 if pooled else 0), SETTINGS)
     augmentation = settings.augmentation
     assert (augmentation.enabled, settings.pseudo_labels.enabled, settings.implicit.enabled) == (
         pooled,
@@ -40,7 +49,7 @@ def test_an_arm_switches_on_its_own_additions_alone(arm):
     if pooled:
         assert augmentation.coreset is coreset
         assert augmentation.pool_size == 80
-        assert augmentation.require_asked_class is filtered
+        assert augmentation.require_label is filtered
         assert augmentation.entropy_ceiling == (0.01 if filtered else None)
         assert augmentation.keep_fraction == (SETTINGS.augmentation.keep_fraction if filtered else None)
     assert (arm in POOLED) is pooled
@@ -50,27 +59,27 @@ def test_every_arm_is_a_baseline_or_real_or_has_additions():
     assert {arm for arm in Arm if arm.branches_off} == set(EXPECTED)
     groups = {group: {arm for arm in Arm if arm.group is group} for group in Group}
     assert groups[Group.BASELINE] == {Arm.SUPERVISED}
-    assert groups[Group.REAL] == {Arm.FIRST_PHASE, Arm.REAL_ONLY}
+    assert groups[Group.REAL] == {Arm.PRETRAINED, Arm.REAL_ONLY}
     assert set(POOLED) < groups[Group.SYNTHETIC]
-    assert settings_of(Cell(Arm.SUPERVISED, 0), SETTINGS) == twin_settings(SETTINGS)
+    assert settings_of(TableEntry(Arm.SUPERVISED, 0), SETTINGS) == supervised_settings(SETTINGS)
+    assert settings_of(PRETRAINED, SETTINGS) == SETTINGS.pretrained()
 
 
-@pytest.mark.parametrize("cell", cells((40, 80), baselines=False), ids=lambda cell: cell.slug)
-def test_what_is_not_an_addition_is_the_same_for_all_arms(cell):
+@pytest.mark.parametrize("cell", cells((40, 80), baselines=False)[1:], ids=lambda cell: cell.slug)
+def test_all_else_is_the_same_for_all_arms(cell):
     settings = settings_of(cell, SETTINGS)
-    assert settings.first_phase() == SETTINGS.first_phase()
+    assert settings.pretrained() == SETTINGS.pretrained()
     assert settings.total_steps == SETTINGS.total_steps
-    own = {"enabled", "coreset", "pool_size", "entropy_ceiling", "keep_fraction", "require_asked_class"}
+    own = {"enabled", "coreset", "pool_size", "entropy_ceiling", "keep_fraction", "require_label"}
     for section in ("augmentation", "pseudo_labels", "implicit"):
-        mine, theirs = getattr(settings, section), getattr(SETTINGS, section)
-        assert mine.model_dump(exclude=own) | theirs.model_dump(exclude=own) == mine.model_dump(exclude=own)
+        assert getattr(settings, section).model_dump(exclude=own) == getattr(SETTINGS, section).model_dump(exclude=own)
     assert type(settings).model_validate(settings.model_dump()) == settings
 
 
 @pytest.mark.parametrize("sizes", [(40,), (40, 80), PAPERS])
 def test_cells_have_names_and_folders_of_their_own(sizes):
     table = cells(sizes)
-    assert table[:3] == [Cell(Arm.SUPERVISED, 0), Cell(Arm.FIRST_PHASE, 0), BASELINE]
+    assert table[:3] == [TableEntry(Arm.SUPERVISED, 0), PRETRAINED, BASELINE]
     assert cells(sizes, baselines=False) == table[1:]
     assert {cell.arm for cell in table} == set(Arm)
     assert len({cell.slug for cell in table}) == len({cell.name for cell in table}) == len(table)
@@ -80,10 +89,10 @@ def test_cells_have_names_and_folders_of_their_own(sizes):
 
 def test_the_papers_cells_are_all_there():
     table = set(cells(PAPERS))
-    theirs = {Cell(arm, size) for arm, row in PAPER_SVHN.items() for size in row}
-    assert theirs <= table
-    beyond = {cell.arm for cell in table - theirs}
-    ours = {Arm.SUPERVISED, Arm.FIRST_PHASE, Arm.RANDOM, Arm.ENTROPY_RANDOM, Arm.ADACORE, Arm.PSEUDO, Arm.IMPLICIT}
+    other_values = {TableEntry(arm, size) for arm, row in PAPER_SVHN.items() for size in row}
+    assert other_values <= table
+    beyond = {cell.arm for cell in table - other_values}
+    ours = {Arm.SUPERVISED, Arm.PRETRAINED, Arm.RANDOM, Arm.ENTROPY_RANDOM, Arm.ADACORE, Arm.PSEUDO, Arm.IMPLICIT}
     assert beyond == ours
-    assert Cell(Arm.CRAIG, 40_000).name == "entropy + CRAIG, L=40,000"
-    assert Cell(Arm.CRAIG_PSEUDO, 40_000).slug == "entropy-craig-pl-40000"
+    assert TableEntry(Arm.CRAIG, 40_000).name == "entropy + CRAIG, L=40,000"
+    assert TableEntry(Arm.CRAIG_PSEUDO, 40_000).slug == "entropy-craig-pl-40000"

@@ -1,4 +1,4 @@
-"""The comparison across kinds of data: it runs whole, goes on where it stopped, and says plainly who is first."""
+"""The benchmark across kinds of data: it runs, resumes, and reports who is first."""
 
 import importlib
 import json
@@ -28,14 +28,14 @@ def report(monkeypatch):
 
 def write_clusters(path):
     """150 rows of three far clusters in five dimensions."""
-    generator = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     y = np.arange(150) % 3
-    x = generator.normal(size=(150, 5)).astype(np.float32)
+    x = rng.normal(size=(150, 5)).astype(np.float32)
     x[np.arange(150), y] += 4
     np.savez(path, x=x, y=y)
 
 
-def test_it_runs_whole_goes_on_and_renders_the_same_again(tmp_path, crew_here, modalities, monkeypatch):
+def test_benchmark_runs_resumes_and_renders(tmp_path, in_process_pool, modalities, monkeypatch):
     monkeypatch.setattr(modalities.rivals, "RIVALS", modalities.rivals.RIVALS[::3])
     write_clusters(tmp_path / "clusters.npz")
     out, results = tmp_path / "out", tmp_path / "results" / "modalities"
@@ -46,10 +46,10 @@ def test_it_runs_whole_goes_on_and_renders_the_same_again(tmp_path, crew_here, m
         for word in ("--set", setting)
     ]
     modalities.main([*words, "--seeds", "1"])
-    assert len(crew_here) == 5  # first phase, three arms, twin
-    assert not any("judge" in name for name in crew_here)
+    assert len(in_process_pool) == 5  # pretraining, three variants, supervised baseline
+    assert not any("judge" in name for name in in_process_pool)
     modalities.main([*words, "--seeds", "2"])
-    assert len(crew_here) == 10  # the first seed was there
+    assert len(in_process_pool) == 10  # the first seed was done
 
     found = json.loads(results.with_suffix(".json").read_text(encoding="utf-8"))["clusters"]
     assert found["seeds"] == [0, 1]
@@ -58,8 +58,8 @@ def test_it_runs_whole_goes_on_and_renders_the_same_again(tmp_path, crew_here, m
     assert set(found["against_twin"]["comparisons"]) == {*found["ours"], *found["rivals"]}
     assert set(found["against_best_rival"]["comparisons"]) == set(found["ours"])
     assert found["against_best_rival"]["baseline"] in found["rivals"]
-    assert found["twin"]["learning"]["objective"] == "supervised"
-    assert found["twin"]["learning"]["evaluate_every"] < found["settings"]["learning"]["evaluate_every"]
+    assert found["twin"]["training"]["objective"] == "supervised"
+    assert found["twin"]["training"]["evaluate_every"] < found["settings"]["training"]["evaluate_every"]
     assert min(found["against_twin"]["mean"][name] for name in found["rivals"]) > 0.8
     assert len(set(found["split_hashes"].values())) == 2
     assert all(seconds > 0 for each in found["seconds"].values() for seconds in each)
@@ -70,19 +70,24 @@ def test_it_runs_whole_goes_on_and_renders_the_same_again(tmp_path, crew_here, m
     assert str(tmp_path) not in before[1].decode() + before[0].decode()
 
 
-def test_a_tie_on_validation_goes_to_the_simpler_arm(report):
+def test_tie_on_validation_goes_to_the_simpler_variant(report):
     right = np.array([True, True, False])
     validation = {"simple": [right, right], "rich": [right[::-1], np.ones(3, dtype=bool)]}
     assert report.choices(validation, ["simple", "rich"]) == ["simple", "rich"]
 
 
-def evidence(report, *, ours, rival, twin=0.5):
+def evidence(report, *, ours, rival, supervised_baseline=0.5):
     """Two seeds of 200 shared test rows, with these accuracies."""
 
     def right(accuracy):
         return [np.arange(200) < round(200 * accuracy)] * 2
 
-    known = {"joint": right(ours), report.TWIN: right(twin), "knn": right(rival), "stump": right(0.4)}
+    known = {
+        "joint": right(ours),
+        report.SUPERVISED_BASELINE: right(supervised_baseline),
+        "knn": right(rival),
+        "stump": right(0.4),
+    }
     return report.Evidence(
         name="made-up",
         seeds=(0, 1),
@@ -94,29 +99,29 @@ def evidence(report, *, ours, rival, twin=0.5):
         seconds={name: [1.0, 2.0] for name in known},
         grids={},
         counts={"labeled": {"a": 5, "b": 5}, "unlabeled": {}, "validation": {"a": 1}, "test": {"a": 150, "b": 50}},
-        about={"machine": {"cores": 2, "workers": 2}},
+        metadata={"machine": {"cores": 2, "workers": 2}},
     )
 
 
-def test_the_sentence_says_so_when_ours_is_not_first(report):
+def test_sentence_when_another_method_is_first(report):
     section = report.conclude(evidence(report, ours=0.7, rival=0.8))
     assert section["best_rival"] == "knn"
     assert section["commonest_class"] == 0.75
     words = report.standing(section)
-    assert "First on test: knn with 80.0 % (none of ours)." in words
-    assert "has 70.0 %: -10.0 points against knn" in words
+    assert "Best on test: knn with 80.0 % (none of our variants)." in words
+    assert "has 70.0 %. That is -10.0 points compared with knn" in words
     assert words.endswith("worse.")
 
 
-def test_the_sentence_says_by_how_much_ours_is_first(report):
+def test_sentence_when_synthsieve_is_first(report):
     section = report.conclude(evidence(report, ours=0.9, rival=0.8))
     words = report.standing(section)
-    assert f"First on test: joint and {CHOSEN} with 90.0 % (our choice among them)." in words
-    assert "has 90.0 %: +10.0 points against knn" in words
+    assert f"Best on test: joint and {CHOSEN} with 90.0 % (the chosen variant is among them)." in words
+    assert "has 90.0 %. That is +10.0 points compared with knn" in words
     assert words.endswith("better.")
 
 
-def test_a_table_has_its_columns_beside_held_out_ones(report, tmp_path):
+def test_table_columns_beside_held_out_ones(report, tmp_path):
     column = {"name": "age", "measure": "Kolmogorov-Smirnov", "missing_real": 0.0, "missing_synthetic": 0.25}
     means = {"marginal_distance": 0.2, "association_distance": 0.3}
     floor = {"columns": [{**column, "distance": 0.01}], "marginal_distance": 0.01, "association_distance": 0.02}
@@ -127,9 +132,9 @@ def test_a_table_has_its_columns_beside_held_out_ones(report, tmp_path):
     assert "difference from the real ones is 0.300, for held-out rows 0.020." in text
 
 
-def test_the_page_has_a_row_for_every_arm(report, tmp_path):
+def test_page_has_a_row_for_every_variant(report, tmp_path):
     text = report.write_report(tmp_path / "page", [evidence(report, ours=0.9, rival=0.8)], ["knn: k in 1, 2."])
-    for name in ("joint", CHOSEN, report.TWIN, "knn", "stump"):
+    for name in ("joint", CHOSEN, report.SUPERVISED_BASELINE, "knn", "stump"):
         assert f"\n| {name} | " in text
     assert "## made-up" in text
     assert (tmp_path / "page.md").read_text(encoding="utf-8") == text

@@ -1,6 +1,6 @@
-"""Laws of the chain: where thousands of them settle is known in closed form.
+"""Laws of the chain: the distribution to which it converges is known in closed form.
 
-Seeds are fixed. Tolerances are 4 standard errors of an estimate from independent chains: a right sampler with other
+Seeds are fixed. Tolerances are 4 standard errors of an estimate from independent chains: a correct sampler with other
 seeds would fail a check about once in 16,000.
 """
 
@@ -12,9 +12,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from synthsieve.model.energy import Energy
-from synthsieve.model.prior import TiltedPrior, reference_log_prob
-from synthsieve.randomness import torch_stream
+from synthsieve.io.random_streams import torch_stream
+from synthsieve.models.energy import Energy
+from synthsieve.models.prior import TiltedPrior, reference_log_prob
 from synthsieve.sampling import langevin
 from synthsieve.sampling.gaussian_mixture import GaussianMixture
 from synthsieve.sampling.langevin import LangevinSettings
@@ -36,35 +36,35 @@ def check_variance(z: Tensor, mean: Tensor | float, expected: float) -> None:
 @pytest.mark.parametrize("temperature", [0.1, 0.5, 1.0, 2.0])
 @pytest.mark.parametrize("step_size", [0.02, 0.08, 0.5, 1.0, 1.5])
 def test_variance_on_a_standard_normal(step_size: float, temperature: float) -> None:
-    """On N(0, I) the unadjusted chain settles at variance T / (1 - s/2)."""
+    """On N(0, I) the unadjusted chain converges to variance T / (1 - s/2)."""
     normal = GaussianMixture(torch.ones(1), torch.zeros(1, DIMENSIONS), torch.ones(1))
     settings = LangevinSettings(steps_to_forget(step_size), step_size, temperature)
     start = torch.zeros(CHAINS, DIMENSIONS)
-    z = langevin.run(normal, start, settings=settings, generator=torch_stream(0, "variance")).z
+    z = langevin.run(normal, start, settings=settings, rng=torch_stream(0, "variance")).z
     check_variance(z, 0.0, temperature / (1 - step_size / 2))
 
 
 @pytest.mark.parametrize("conditional", [False, True])
-def test_no_tilt_gives_back_the_reference(conditional: bool) -> None:
-    """F = 0: p(z) = p(z given y) = p0 = N(0, I), with the chain's own variance 1 / (1 - s/2)."""
-    energy = Energy.mlp(DIMENSIONS, 3, hidden=(8, 8), generator=torch_stream(0, "energy"))
+def test_zero_energy_samples_the_reference(conditional: bool) -> None:
+    """F = 0: p(z) = p(z given y) = p0 = N(0, I), with the chain's variance 1 / (1 - s/2)."""
+    energy = Energy.mlp(DIMENSIONS, 3, hidden=(8, 8), rng=torch_stream(0, "energy"))
     with torch.no_grad():
         for parameter in energy.network.layers[-1].parameters():  # type: ignore[union-attr, operator]
             parameter.zero_()
     prior = TiltedPrior(energy)
     density = prior.conditional(torch.arange(CHAINS) % 3) if conditional else prior.unconditional()
-    start = prior.reference_sample(CHAINS, generator=torch_stream(0, "start"))
-    z = langevin.run(density, start, settings=LangevinSettings(100, 0.08), generator=torch_stream(0, "noise")).z
+    start = prior.reference_sample(CHAINS, rng=torch_stream(0, "start"))
+    z = langevin.run(density, start, settings=LangevinSettings(100, 0.08), rng=torch_stream(0, "noise")).z
     check_variance(z, 0.0, 1 / (1 - 0.08 / 2))
 
 
-def test_a_linear_energy_moves_the_mean() -> None:
+def test_a_linear_energy_shifts_the_mean() -> None:
     """F(z)[y] = w_y z: p(z given y) = N(w_y, I)."""
-    energy = Energy.mlp(DIMENSIONS, 3, hidden=(), generator=torch_stream(0, "energy"))
+    energy = Energy.mlp(DIMENSIONS, 3, hidden=(), rng=torch_stream(0, "energy"))
     prior, y = TiltedPrior(energy), torch.arange(CHAINS) % 3
-    start = prior.reference_sample(CHAINS, generator=torch_stream(0, "start"))
+    start = prior.reference_sample(CHAINS, rng=torch_stream(0, "start"))
     settings = LangevinSettings(100, 0.08)
-    z = langevin.run(prior.conditional(y), start, settings=settings, generator=torch_stream(0, "noise")).z
+    z = langevin.run(prior.conditional(y), start, settings=settings, rng=torch_stream(0, "noise")).z
     weight = next(energy.parameters()).detach()
     check_variance(z, weight[y], 1 / (1 - 0.08 / 2))
 
@@ -98,18 +98,18 @@ MIXTURE_PRIOR = TiltedPrior(Energy(MixtureLogits(CLASSES, torch.tensor([0.75, 0.
 MIXTURE_SETTINGS = LangevinSettings(num_steps=700, step_size=0.05)
 
 
-def start_at_the_wrong_mode(n: int) -> Tensor:
-    """All chains at the light mode of each class, so that the right shares must be found by moving."""
+def start_at_the_light_mode(n: int) -> Tensor:
+    """All chains at the light mode of each class, so that the shares must be found by moving."""
     return torch.tensor([1.4, -1.4]).repeat(n, 1)
 
 
-def test_conditional_chains_visit_the_right_modes_with_the_right_shares() -> None:
+def test_conditional_chains_find_the_modes() -> None:
     y = torch.arange(CHAINS) % 2
     z = langevin.run(
         MIXTURE_PRIOR.conditional(y),
-        start_at_the_wrong_mode(CHAINS),
+        start_at_the_light_mode(CHAINS),
         settings=MIXTURE_SETTINGS,
-        generator=torch_stream(0, "modes"),
+        rng=torch_stream(0, "modes"),
     ).z
     for label, mixture in enumerate(CLASSES):
         of_class = z[y == label]
@@ -119,12 +119,12 @@ def test_conditional_chains_visit_the_right_modes_with_the_right_shares() -> Non
             assert abs(measured - expected) < 4 * math.sqrt(expected * (1 - expected) / len(of_class))
 
 
-def test_unconditional_chains_visit_the_classes_with_their_shares() -> None:
+def test_unconditional_chains_find_the_classes() -> None:
     z = langevin.run(
         MIXTURE_PRIOR.unconditional(),
-        start_at_the_wrong_mode(CHAINS),
+        start_at_the_light_mode(CHAINS),
         settings=MIXTURE_SETTINGS,
-        generator=torch_stream(0, "classes"),
+        rng=torch_stream(0, "classes"),
     ).z
     shares = MIXTURE_PRIOR.energy.class_probabilities(z).mean(dim=0)  # p(y) = E p(y given z)
     assert abs(float(shares[0]) - 0.75) < 4 * math.sqrt(0.75 * 0.25 / CHAINS)

@@ -8,19 +8,19 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.selection.reference import bound, distances, gradients, naive_greedy
 
 import synthsieve
 from synthsieve.selection.coreset import compile_kernels
 from synthsieve.selection.gradients import residuals_of_logits
+from tests.selection.reference import bound, distances, gradients, naive_greedy
 
 
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 10_000), st.integers(2, 50), st.integers(1, 4), st.floats(0.02, 1.0))
 def test_exact_is_naive_on_lattices_full_of_duplicates(seed, n, dims, fraction):
     """Whole coordinates in one dimension make sums exact; in more, ties between unlike distances are left out."""
-    generator = np.random.default_rng(seed)
-    points = generator.integers(-3, 4, (n, dims)).astype(float) * (1.0 if dims == 1 else generator.random(dims))
+    rng = np.random.default_rng(seed)
+    points = rng.integers(-3, 4, (n, dims)).astype(float) * (1.0 if dims == 1 else rng.random(dims))
     distinct, first, counts = np.unique(points, axis=0, return_index=True, return_counts=True)
     order = np.argsort(first)
     count = min(max(1, int(np.floor(fraction * n + 0.5))), len(distinct))
@@ -35,14 +35,14 @@ def test_exact_is_naive_on_lattices_full_of_duplicates(seed, n, dims, fraction):
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10_000), st.sampled_from(["exact", "stochastic", "random"]), st.booleans())
 def test_the_measured_error_never_exceeds_the_bound(seed, method, with_features):
-    generator = np.random.default_rng(seed)
-    logits = generator.normal(size=(80, 3)) * 10.0 ** generator.integers(-1, 2)
-    features = generator.normal(size=(80, 4)) if with_features else None
+    rng = np.random.default_rng(seed)
+    logits = rng.normal(size=(80, 3)) * 10.0 ** rng.integers(-1, 2)
+    features = rng.normal(size=(80, 4)) if with_features else None
     chosen = synthsieve.select(
         logits=logits,
-        labels=generator.integers(0, 3, 80),
+        labels=rng.integers(0, 3, 80),
         features=features,
-        sample_weight=generator.random(80),
+        sample_weight=rng.random(80),
         method=method,
         seed=seed,
     )
@@ -50,8 +50,8 @@ def test_the_measured_error_never_exceeds_the_bound(seed, method, with_features)
 
 
 def test_outer_products_carry_the_error_of_the_materialised_gradients():
-    generator = np.random.default_rng(0)
-    logits, labels, features = generator.normal(size=(90, 3)), np.arange(90) % 3, generator.normal(size=(90, 5))
+    rng = np.random.default_rng(0)
+    logits, labels, features = rng.normal(size=(90, 3)), np.arange(90) % 3, rng.normal(size=(90, 5))
     chosen = synthsieve.select(logits=logits, labels=labels, features=features)
     full = (residuals_of_logits(logits, labels)[:, :, None] * features[:, None]).reshape(90, -1)
     apart = full - full[chosen.assignment]
@@ -60,8 +60,8 @@ def test_outer_products_carry_the_error_of_the_materialised_gradients():
 
 
 def test_unit_curvature_is_craig_pick_for_pick():
-    generator = np.random.default_rng(0)
-    logits, labels = generator.normal(size=(500, 4)) * 2, np.arange(500) % 4
+    rng = np.random.default_rng(0)
+    logits, labels = rng.normal(size=(500, 4)) * 2, np.arange(500) % 4
     craig = synthsieve.select(logits=logits, labels=labels)
     unit = synthsieve.select(logits=logits, labels=labels, curvature="unit")
     again = synthsieve.select(logits=logits, labels=labels, curvature="unit", curvature_state=unit.curvature_state)
@@ -72,8 +72,8 @@ def test_unit_curvature_is_craig_pick_for_pick():
 
 def test_adacore_is_craig_on_preconditioned_gradients():
     """A dense reference from the definition: divide by the damped class diagonal, then plain greedy."""
-    generator = np.random.default_rng(5)
-    logits, labels = generator.normal(size=(120, 3)) * 2, np.arange(120) % 3
+    rng = np.random.default_rng(5)
+    logits, labels = rng.normal(size=(120, 3)) * 2, np.arange(120) % 3
     chosen = synthsieve.select(logits=logits, labels=labels, curvature="softmax")
     p = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
     for label in range(3):

@@ -1,9 +1,9 @@
-"""Sentences of two kinds that can be told apart."""
+"""Sentences of two kinds that can be separated."""
 
 import numpy as np
 
 from synthsieve.data.dataset import Dataset, Examples, Kind
-from synthsieve.data.text import store_texts
+from synthsieve.data.modalities.text.sentences import store_texts
 
 SUBJECTS = ("the film", "this story", "the cast", "her new play", "a long scene", "the music")
 VERBS = ("is", "seems", "was", "feels")
@@ -16,12 +16,11 @@ ENDS = ("", " .", " from start to end", " , they say", " for everyone", " tonigh
 
 def sentences(n=120, seed=0):
     """n sentences, every second one good, and 0 for bad, 1 for good."""
-    generator = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     y = np.arange(n) % 2
     texts = [
-        f"{generator.choice(SUBJECTS)} {generator.choice(VERBS)} {generator.choice(list(WORDS.values())[one])}"
-        f"{generator.choice(ENDS)}"
-        for one in y
+        f"{rng.choice(SUBJECTS)} {rng.choice(VERBS)} {rng.choice(list(WORDS.values())[label])}{rng.choice(ENDS)}"
+        for label in y
     ]
     return texts, y
 

@@ -1,11 +1,11 @@
-"""What a run says about itself."""
+"""Diagnostics of a run."""
 
 from __future__ import annotations
 
 import pytest
 import torch
 
-from synthsieve.randomness import torch_stream
+from synthsieve.io.random_streams import torch_stream
 from synthsieve.sampling import langevin
 from synthsieve.sampling.gaussian_mixture import GaussianMixture
 from synthsieve.sampling.langevin import LangevinSettings
@@ -14,13 +14,13 @@ NORMAL = GaussianMixture(torch.ones(1), torch.zeros(1, 10), torch.ones(1))
 
 
 @pytest.mark.parametrize("differentiable", [False, True])
-def test_a_trace_for_the_start_and_each_step(differentiable: bool) -> None:
+def test_one_record_for_the_start_and_each_step(differentiable: bool) -> None:
     start = 3 * torch.ones(4, 10)
     result = langevin.run(
         NORMAL,
         start,
         settings=LangevinSettings(num_steps=6),
-        generator=torch_stream(0, "noise"),
+        rng=torch_stream(0, "noise"),
         differentiable=differentiable,
         gradient_steps=2 if differentiable else None,
         diagnostics=True,
@@ -39,12 +39,12 @@ def test_a_trace_for_the_start_and_each_step(differentiable: bool) -> None:
     assert not measured.log_density.requires_grad
 
 
-def test_a_settled_chain_drifts_as_the_law_says() -> None:
-    """On N(0, I) at rest, mean (z' - z)^2 / (2 T s) = 1 / (1 - s/2)."""
+def test_drift_ratio_of_a_converged_chain() -> None:
+    """On N(0, I), once converged, mean (z' - z)^2 / (2 T s) = 1 / (1 - s/2)."""
     settings = LangevinSettings(num_steps=40, step_size=0.3)
     start = (1 - settings.step_size / 2) ** -0.5 * torch.randn(4000, 10, generator=torch_stream(0, "z"))
     measured = langevin.run(
-        NORMAL, start, settings=settings, generator=torch_stream(0, "noise"), diagnostics=True
+        NORMAL, start, settings=settings, rng=torch_stream(0, "noise"), diagnostics=True
     ).diagnostics
     assert measured is not None
     expected = 1 / (1 - settings.step_size / 2)
@@ -53,18 +53,18 @@ def test_a_settled_chain_drifts_as_the_law_says() -> None:
     assert abs(measured.late_climb) < 4.5 * (2 * 5 / 4000) ** 0.5 / (1 - settings.step_size / 2)
 
 
-def test_without_noise_the_drift_ratio_is_infinite() -> None:
+def test_drift_ratio_without_noise_is_infinite() -> None:
     settings = LangevinSettings(num_steps=2, temperature=0.0)
     measured = langevin.run(
-        NORMAL, torch.ones(2, 10), settings=settings, generator=torch_stream(0, "noise"), diagnostics=True
+        NORMAL, torch.ones(2, 10), settings=settings, rng=torch_stream(0, "noise"), diagnostics=True
     ).diagnostics
     assert measured is not None
     assert measured.drift_ratio.isinf().all()
 
 
-def test_no_steps_is_a_trace_of_the_start_alone() -> None:
+def test_no_steps_records_only_the_start() -> None:
     measured = langevin.run(
-        NORMAL, torch.ones(2, 10), settings=LangevinSettings(0), generator=torch_stream(0, "noise"), diagnostics=True
+        NORMAL, torch.ones(2, 10), settings=LangevinSettings(0), rng=torch_stream(0, "noise"), diagnostics=True
     ).diagnostics
     assert measured is not None
     assert measured.log_density.shape == (1,)

@@ -1,11 +1,11 @@
-"""The mixture the samplers are tested against is itself right."""
+"""The mixture that samplers are tested against."""
 
 from __future__ import annotations
 
 import pytest
 import torch
 
-from synthsieve.randomness import torch_stream
+from synthsieve.io.random_streams import torch_stream
 from synthsieve.sampling.gaussian_mixture import GaussianMixture
 from synthsieve.sampling.log_density import AutogradLogDensity
 
@@ -33,19 +33,19 @@ def test_gradient_equals_autograd() -> None:
     assert torch.allclose(gradient, expected, atol=1e-12)
 
 
-def test_draws_have_the_shares_and_the_moments() -> None:
+def test_samples_have_the_right_weights_and_mean() -> None:
     n = 20_000
-    z = MIXTURE.sample(n, generator=torch_stream(0, "draws"))
+    z = MIXTURE.sample(n, rng=torch_stream(0, "draws"))
     shares = MIXTURE.responsibilities(z).mean(dim=0)
     assert torch.allclose(shares, MIXTURE.weights, rtol=0, atol=4 * 0.5 * n**-0.5)
     mean = MIXTURE.weights @ MIXTURE.means
     assert torch.allclose(z.mean(dim=0), mean, rtol=0, atol=4 * float(z.std(dim=0).max()) * n**-0.5)
 
 
-def test_impossible_mixtures_are_refused() -> None:
+def test_invalid_mixtures() -> None:
     with pytest.raises(ValueError, match="sum to 1"):
         GaussianMixture(torch.tensor([0.5, 0.6]), torch.zeros(2, 1), torch.ones(2))
-    with pytest.raises(ValueError, match="scale above 0"):
+    with pytest.raises(ValueError, match="scales"):
         GaussianMixture(torch.tensor([0.5, 0.5]), torch.zeros(2, 1), torch.tensor([1.0, 0.0]))
-    with pytest.raises(ValueError, match=r"means \(k, d\)"):
+    with pytest.raises(ValueError, match="means"):
         GaussianMixture(torch.tensor([0.5, 0.5]), torch.zeros(2), torch.ones(2))

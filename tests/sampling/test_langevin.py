@@ -1,4 +1,4 @@
-"""One step, many steps, and what a run promises: exactness, detachment, repeatability, clear failure."""
+"""One step, many steps, and the guarantees of a run: exactness, no side effects, repeatability, clear errors."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ import pytest
 import torch
 from torch import Tensor
 
-from synthsieve.config import Activation
 from synthsieve.errors import DivergedChainError
-from synthsieve.model.energy import Energy
-from synthsieve.model.prior import TiltedPrior
-from synthsieve.randomness import torch_stream
+from synthsieve.io.random_streams import torch_stream
+from synthsieve.models.energy import Energy
+from synthsieve.models.prior import TiltedPrior
 from synthsieve.sampling import langevin
 from synthsieve.sampling.langevin import LangevinSettings
 from synthsieve.sampling.log_density import AutogradLogDensity, LogDensity
+from synthsieve.settings import Activation
+from tests.errors import raises
 
 
 def standard_normal(z: Tensor) -> Tensor:
@@ -26,13 +27,13 @@ NORMAL = AutogradLogDensity(standard_normal)
 
 
 def small_prior(dtype: torch.dtype = torch.float64, activation: Activation = Activation.GELU) -> TiltedPrior:
-    energy = Energy.mlp(4, 3, hidden=(7, 6), activation=activation, generator=torch_stream(0, "energy"))
+    energy = Energy.mlp(4, 3, hidden=(7, 6), activation=activation, rng=torch_stream(0, "energy"))
     return TiltedPrior(energy.to(dtype))
 
 
-def test_one_step_is_the_formula() -> None:
-    generator = torch_stream(0, "step")
-    z, noise = (torch.randn(6, 4, generator=generator, dtype=torch.float64) for _ in range(2))
+def test_one_step_equals_the_formula() -> None:
+    rng = torch_stream(0, "step")
+    z, noise = (torch.randn(6, 4, generator=rng, dtype=torch.float64) for _ in range(2))
     density = small_prior().unconditional()
     state = langevin.step(langevin.init(z), density, step_size=0.08, temperature=0.7, noise=noise)
     _, gradient = AutogradLogDensity(density.value).value_and_gradient(z)
@@ -42,24 +43,22 @@ def test_one_step_is_the_formula() -> None:
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("differentiable", [False, True])
-def test_a_run_is_exactly_num_steps_steps(differentiable: bool, dtype: torch.dtype) -> None:
+def test_a_run_equals_repeated_steps(differentiable: bool, dtype: torch.dtype) -> None:
     z = torch.randn(6, 4, generator=torch_stream(0, "z"), dtype=dtype)
     density = small_prior(dtype).unconditional()
-    generator = torch_stream(0, "noise")
+    rng = torch_stream(0, "noise")
     state = langevin.init(z)
     for _ in range(11):
-        state = langevin.step(state, density, step_size=0.1, temperature=0.5, generator=generator)
+        state = langevin.step(state, density, step_size=0.1, temperature=0.5, rng=rng)
     settings = LangevinSettings(num_steps=11, step_size=0.1, temperature=0.5)
-    result = langevin.run(
-        density, z, settings=settings, generator=torch_stream(0, "noise"), differentiable=differentiable
-    )
+    result = langevin.run(density, z, settings=settings, rng=torch_stream(0, "noise"), differentiable=differentiable)
     assert state.step == 11
     assert result.z.dtype == dtype
     assert torch.allclose(result.z, state.position, atol=1e-5)
     assert result.diagnostics is None
 
 
-# In float64 chains that round differently stay together. In float32 a pre-activation within rounding of 0 may fall on
+# In float64 chains that round differently stay close. In float32 a pre-activation within rounding of 0 may fall on
 # either side of leaky ReLU's kink, where the slope jumps, so only smooth activations give the same chains: 60 steps of
 # about three roundings each, in both runs, of positions below 8 (half an ulp is 2.4e-7) add up to at most 9e-5.
 CHAINS = [
@@ -73,55 +72,55 @@ CHAINS = [
 def test_chains_equal_autograd_chains(
     conditional: bool, dtype: torch.dtype, activation: Activation, tolerance: float
 ) -> None:
-    generator = torch_stream(0, "chains")
-    prior = TiltedPrior(Energy.mlp(100, 10, activation=activation, generator=generator).to(dtype))
-    z = prior.reference_sample(64, generator=generator)
+    rng = torch_stream(0, "chains")
+    prior = TiltedPrior(Energy.mlp(100, 10, activation=activation, rng=rng).to(dtype))
+    z = prior.reference_sample(64, rng=rng)
     density = prior.conditional(torch.arange(64) % 10) if conditional else prior.unconditional()
     plain: LogDensity = AutogradLogDensity(density.value)
-    ours, theirs = (
-        langevin.run(target, z, settings=LangevinSettings(), generator=torch_stream(1, "noise")).z
+    ours, autograd = (
+        langevin.run(target, z, settings=LangevinSettings(), rng=torch_stream(1, "noise")).z
         for target in (density, plain)
     )
     assert ours.dtype == dtype
-    assert torch.allclose(ours, theirs, rtol=0, atol=tolerance)
+    assert torch.allclose(ours, autograd, rtol=0, atol=tolerance)
 
 
-def test_zero_temperature_is_gradient_ascent_and_draws_nothing() -> None:
-    generator = torch_stream(0, "noise")
-    before = generator.get_state()
+def test_zero_temperature_is_gradient_ascent() -> None:
+    rng = torch_stream(0, "noise")
+    before = rng.get_state()
     z = torch.randn(5, 3, generator=torch_stream(0, "z"), dtype=torch.float64)
     settings = LangevinSettings(num_steps=10, step_size=0.1, temperature=0.0)
-    result = langevin.run(NORMAL, z, settings=settings, generator=generator)
+    result = langevin.run(NORMAL, z, settings=settings, rng=rng)
     assert torch.allclose(result.z, 0.9**10 * z, atol=1e-12)
-    assert torch.equal(before, generator.get_state())
+    assert torch.equal(before, rng.get_state())
 
 
-def test_the_same_generator_state_gives_the_same_bytes_and_no_global_draw() -> None:
+def test_runs_repeat_and_do_not_use_the_global_rng() -> None:
     prior = small_prior(torch.float32)
-    z = prior.reference_sample(33, generator=torch_stream(0, "z"))
+    z = prior.reference_sample(33, rng=torch_stream(0, "z"))
     untouched, global_state = z.clone(), torch.get_rng_state()
     results = [
         langevin.run(
-            prior.unconditional(), z, settings=LangevinSettings(), generator=torch_stream(1, "n"), diagnostics=measured
+            prior.unconditional(), z, settings=LangevinSettings(), rng=torch_stream(1, "n"), diagnostics=measured
         ).z
         for measured in (False, False, True)
     ]
     assert torch.equal(results[0], results[1])
-    assert torch.equal(results[0], results[2])  # measuring leaves the chains as they were
+    assert torch.equal(results[0], results[2])  # diagnostics do not change the chains
     assert torch.equal(z, untouched)
     assert torch.equal(global_state, torch.get_rng_state())
 
 
 @pytest.mark.parametrize("wrapped", [False, True])
-def test_parameters_are_not_touched_and_no_graph_leaks(wrapped: bool) -> None:
+def test_parameters_and_start_are_not_modified(wrapped: bool) -> None:
     prior = small_prior()
     parameters = list(prior.energy.parameters())
     parameters[0].grad = torch.full_like(parameters[0], 7.0)
-    start = prior.reference_sample(5, generator=torch_stream(0, "z")).requires_grad_()
+    start = prior.reference_sample(5, rng=torch_stream(0, "z")).requires_grad_()
     density: LogDensity = prior.unconditional()
     if wrapped:
         density = AutogradLogDensity(density.value)
-    result = langevin.run(density, start, settings=LangevinSettings(3), generator=torch_stream(0, "noise"))
+    result = langevin.run(density, start, settings=LangevinSettings(3), rng=torch_stream(0, "noise"))
     assert not result.z.requires_grad
     assert result.z.grad_fn is None
     assert start.grad is None
@@ -130,14 +129,14 @@ def test_parameters_are_not_touched_and_no_graph_leaks(wrapped: bool) -> None:
 
 
 @pytest.mark.parametrize("conditional", [False, True])
-def test_a_differentiable_chain_passes_gradcheck(conditional: bool) -> None:
+def test_gradcheck_of_a_differentiable_chain(conditional: bool) -> None:
     prior = small_prior()
-    start = prior.reference_sample(3, generator=torch_stream(0, "z")).requires_grad_()
+    start = prior.reference_sample(3, rng=torch_stream(0, "z")).requires_grad_()
     density = prior.conditional(torch.tensor([0, 2, 1])) if conditional else prior.unconditional()
 
     def chain(start: Tensor, *parameters: Tensor) -> Tensor:
         return langevin.run(
-            density, start, settings=LangevinSettings(3), generator=torch_stream(0, "noise"), differentiable=True
+            density, start, settings=LangevinSettings(3), rng=torch_stream(0, "noise"), differentiable=True
         ).z
 
     # The parameters are perturbed in place by gradcheck, so the energy sees them.
@@ -147,18 +146,16 @@ def test_a_differentiable_chain_passes_gradcheck(conditional: bool) -> None:
 @pytest.mark.parametrize(
     ("gradient_steps", "into_start", "into_energy"), [(None, True, True), (2, False, True), (0, False, False)]
 )
-def test_gradient_through_all_the_last_or_no_steps(
-    gradient_steps: int | None, into_start: bool, into_energy: bool
-) -> None:
+def test_gradient_steps(gradient_steps: int | None, into_start: bool, into_energy: bool) -> None:
     prior = small_prior()
-    start = prior.reference_sample(3, generator=torch_stream(0, "z")).requires_grad_()
+    start = prior.reference_sample(3, rng=torch_stream(0, "z")).requires_grad_()
 
     def chain(differentiable: bool, gradient_steps: int | None = None) -> Tensor:
         return langevin.run(
             prior.unconditional(),
             start,
             settings=LangevinSettings(5),
-            generator=torch_stream(0, "noise"),
+            rng=torch_stream(0, "noise"),
             differentiable=differentiable,
             gradient_steps=gradient_steps,
         ).z
@@ -172,14 +169,14 @@ def test_gradient_through_all_the_last_or_no_steps(
     assert (next(prior.energy.parameters()).grad is not None) == into_energy
 
 
-def test_a_differentiable_chain_works_inside_no_grad() -> None:
+def test_differentiable_chain_inside_no_grad() -> None:
     prior = small_prior()
     with torch.no_grad():
         z = langevin.run(
             prior.unconditional(),
-            prior.reference_sample(3, generator=torch_stream(0, "z")),
+            prior.reference_sample(3, rng=torch_stream(0, "z")),
             settings=LangevinSettings(2),
-            generator=torch_stream(0, "noise"),
+            rng=torch_stream(0, "noise"),
             differentiable=True,
         ).z
     assert z.requires_grad
@@ -188,7 +185,7 @@ def test_a_differentiable_chain_works_inside_no_grad() -> None:
 @pytest.mark.parametrize("broken", [float("nan"), float("inf")])
 @pytest.mark.parametrize(("differentiable", "gradient_steps"), [(False, None), (True, None), (True, 2), (True, 6)])
 @pytest.mark.parametrize("bad_step", [1, 4, 7])
-def test_a_chain_that_leaves_the_finite_numbers_names_the_step(
+def test_a_diverged_chain_names_the_step(
     bad_step: int, differentiable: bool, gradient_steps: int | None, broken: float
 ) -> None:
     calls = 0
@@ -200,34 +197,33 @@ def test_a_chain_that_leaves_the_finite_numbers_names_the_step(
         slope[1] = broken if calls == bad_step else 1.0
         return slope * standard_normal(z)
 
-    with pytest.raises(DivergedChainError, match=f"at step {bad_step} of 8.*lower the step size") as caught:
+    with raises(DivergedChainError, "diverged-chain", step=bad_step):
         langevin.run(
             AutogradLogDensity(breaks),
             torch.ones(3, 2),
             settings=LangevinSettings(8),
-            generator=torch_stream(0, "noise"),
+            rng=torch_stream(0, "noise"),
             differentiable=differentiable,
             gradient_steps=gradient_steps,
         )
-    assert caught.value.step == bad_step
 
 
 @pytest.mark.parametrize("activation", Activation)
-def test_an_mlp_chain_that_diverges_is_noticed(activation: Activation) -> None:
+def test_a_diverged_mlp_chain(activation: Activation) -> None:
     prior = small_prior(torch.float32, activation)
-    start = prior.reference_sample(5, generator=torch_stream(0, "z"))
+    start = prior.reference_sample(5, rng=torch_stream(0, "z"))
     start[3, 1] = float("nan")
     for density in (prior.unconditional(), prior.conditional(torch.arange(5) % 3)):
-        with pytest.raises(DivergedChainError, match="at step 1 "):
-            langevin.run(density, start, settings=LangevinSettings(4), generator=torch_stream(0, "noise"))
+        with raises(DivergedChainError, "diverged-chain", step=1):
+            langevin.run(density, start, settings=LangevinSettings(4), rng=torch_stream(0, "noise"))
     settings = LangevinSettings(num_steps=200, step_size=10.0)  # 1 - s = -9: each step is nine times longer
-    with pytest.raises(DivergedChainError):
-        langevin.run(prior.unconditional(), start.nan_to_num(), settings=settings, generator=torch_stream(0, "noise"))
+    with raises(DivergedChainError, "diverged-chain"):
+        langevin.run(prior.unconditional(), start.nan_to_num(), settings=settings, rng=torch_stream(0, "noise"))
 
 
-def test_no_steps_gives_the_start_back() -> None:
+def test_no_steps_returns_the_start() -> None:
     start = torch.ones(2, 3, requires_grad=True)
-    result = langevin.run(NORMAL, start, settings=LangevinSettings(0), generator=torch_stream(0, "noise"))
+    result = langevin.run(NORMAL, start, settings=LangevinSettings(0), rng=torch_stream(0, "noise"))
     assert torch.equal(result.z, start)
     assert not result.z.requires_grad
 
@@ -235,21 +231,21 @@ def test_no_steps_gives_the_start_back() -> None:
 @pytest.mark.parametrize(
     "settings", [{"num_steps": -1}, {"step_size": 0.0}, {"step_size": float("nan")}, {"temperature": -1.0}]
 )
-def test_impossible_settings_are_refused(settings: dict[str, float]) -> None:
+def test_invalid_settings(settings: dict[str, float]) -> None:
     (name,) = settings
-    with pytest.raises(ValueError, match=f"{name} must be"):
+    with pytest.raises(ValueError, match=name):
         LangevinSettings(**settings)  # type: ignore[arg-type]
 
 
-def test_impossible_calls_are_refused() -> None:
-    z, generator, settings = torch.zeros(2, 3), torch_stream(0, "noise"), LangevinSettings(2)
-    with pytest.raises(ValueError, match=r"shape \(n, d\)"):
-        langevin.run(NORMAL, z[0], settings=settings, generator=generator)
-    with pytest.raises(ValueError, match="floating point"):
+def test_invalid_calls() -> None:
+    z, rng, settings = torch.zeros(2, 3), torch_stream(0, "noise"), LangevinSettings(2)
+    with pytest.raises(ValueError, match="position"):
+        langevin.run(NORMAL, z[0], settings=settings, rng=rng)
+    with pytest.raises(ValueError, match="int64"):
         langevin.init(z.long())
-    with pytest.raises(ValueError, match="exactly one of noise and generator"):
+    with pytest.raises(ValueError, match="noise and rng"):
         langevin.step(langevin.init(z), NORMAL, step_size=0.1, temperature=1.0)
-    with pytest.raises(ValueError, match="exactly one of noise and generator"):
-        langevin.step(langevin.init(z), NORMAL, step_size=0.1, temperature=1.0, noise=z, generator=generator)
-    with pytest.raises(ValueError, match="gradient_steps needs differentiable"):
-        langevin.run(NORMAL, z, settings=settings, generator=generator, gradient_steps=1)
+    with pytest.raises(ValueError, match="noise and rng"):
+        langevin.step(langevin.init(z), NORMAL, step_size=0.1, temperature=1.0, noise=z, rng=rng)
+    with pytest.raises(ValueError, match="gradient_steps"):
+        langevin.run(NORMAL, z, settings=settings, rng=rng, gradient_steps=1)

@@ -29,8 +29,8 @@ def bound(matrix, picks, weight=None):
 
 def gradients(n, seed=0, num_classes=10):
     """Skewed gradients of one class, as a classifier leaves them."""
-    generator = np.random.default_rng(seed)
-    logits = generator.normal(size=(n, num_classes)) * 1.5 + np.linspace(-0.5, 0.5, num_classes)
+    rng = np.random.default_rng(seed)
+    logits = rng.normal(size=(n, num_classes)) * 1.5 + np.linspace(-0.5, 0.5, num_classes)
     logits[:, 0] += 2.0
     p = np.exp(logits - logits.max(axis=1, keepdims=True))
     p /= p.sum(axis=1, keepdims=True)

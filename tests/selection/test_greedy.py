@@ -5,11 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from synthsieve.progress import Silent
-from synthsieve.selection.facility_location import FacilityLocation
-from synthsieve.selection.greedy import Target, greedy
-from synthsieve.selection.tiles import lay_out
-from synthsieve.selection.workers import Workers
+from synthsieve.io.progress import NullProgress
+from synthsieve.selection.budget import Target
+from synthsieve.selection.greedy import greedy
+from synthsieve.selection.kernels.facility_location import FacilityLocation
+from synthsieve.selection.kernels.tiles import lay_out
+from synthsieve.selection.kernels.workers import Workers
 from tests.selection.reference import distances, gradients, naive_greedy
 
 
@@ -17,7 +18,7 @@ def picks_of(points, count, weight=None, split=None, threads=1):
     weight = np.ones(len(points)) if weight is None else weight
     with Workers(threads) as workers:
         location = FacilityLocation(lay_out(points, weight, split=split), workers)
-        greedy(location, Target(count), Silent())
+        greedy(location, Target(count), NullProgress())
         return [int(location.tiles.rows.flat[position]) for position in location.picks]
 
 
@@ -44,15 +45,15 @@ def test_picks_equal_the_plain_algorithms(name):
 
 @pytest.mark.parametrize("kind", ["whole", "fractional"])
 def test_weighted_picks_equal_the_plain_algorithms(kind):
-    generator = np.random.default_rng(3)
-    points = generator.normal(size=(120, 5))
-    weight = generator.integers(1, 9, 120).astype(float) if kind == "whole" else generator.random(120) * 3
+    rng = np.random.default_rng(3)
+    points = rng.normal(size=(120, 5))
+    weight = rng.integers(1, 9, 120).astype(float) if kind == "whole" else rng.random(120) * 3
     assert picks_of(points, 30, weight) == naive_greedy(distances(points), 30, weight)
 
 
 def test_outer_products_equal_their_materialised_form():
-    generator = np.random.default_rng(4)
-    points = generator.normal(size=(100, 9))
+    rng = np.random.default_rng(4)
+    points = rng.normal(size=(100, 9))
     assert picks_of(points, 25, split=4) == naive_greedy(distances(points, split=4), 25)
 
 
@@ -73,8 +74,8 @@ def test_mirror_images_tie_exactly():
     for seed in range(5):
         order = np.random.default_rng(seed).permutation(len(mirrored))
         first = picks_of(mirrored[order], 2)[0]
-        alike = np.flatnonzero((np.abs(mirrored[order]) == np.abs(mirrored[order][first])).all(axis=1))
-        assert first == alike.min()
+        equal_rows = np.flatnonzero((np.abs(mirrored[order]) == np.abs(mirrored[order][first])).all(axis=1))
+        assert first == equal_rows.min()
 
 
 def test_threads_do_not_change_the_picks():
@@ -82,12 +83,12 @@ def test_threads_do_not_change_the_picks():
     assert picks_of(points, 60, threads=1) == picks_of(points, 60, threads=3)
 
 
-def test_gains_kept_by_differences_equal_gains_computed_afresh():
+def test_gains_kept_by_differences_equal_gains_computed_from_scratch():
     with Workers(1) as workers:
         location = FacilityLocation(lay_out(gradients(900), np.ones(900)), workers)
-        greedy(location, Target(70), Silent())
+        greedy(location, Target(70), NullProgress())
         kept = location.gains.copy()
-        location._weigh()
+        location._compute_gains()
         assert np.array_equal(kept, location.gains)
         unpicked = np.setdiff1d(location.tiles.positions(), location.picks)
         assert np.array_equal(location.gains_of(unpicked), location.gains.ravel()[unpicked])
@@ -101,6 +102,6 @@ def test_a_bound_stops_at_the_first_pick_that_meets_it():
     wanted = (lengths[40] + lengths[41]) / 2
     with Workers(1) as workers:
         location = FacilityLocation(lay_out(points, np.ones(400)), workers)
-        greedy(location, Target(400, bound=wanted), Silent())
+        greedy(location, Target(400, bound=wanted), NullProgress())
     assert len(location.picks) == 42
     assert sum(location.taken_off[1:]) == pytest.approx(lengths[0] - lengths[41], rel=1e-9)

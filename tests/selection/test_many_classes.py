@@ -11,14 +11,15 @@ import scipy.sparse
 import torch
 
 from synthsieve import select
-from synthsieve.entropy import entropy_of_logits, filter_by_entropy
 from synthsieve.errors import SelectionError
-from synthsieve.selection import door
-from synthsieve.selection.blocks import BLOCK_NUMBERS, row_blocks, rows_by_class
+from synthsieve.selection import validation
+from synthsieve.selection.budget import share_out
+from synthsieve.selection.entropy import entropy_of_logits, filter_by_entropy
 from synthsieve.selection.gradients import residuals_of_logits, residuals_of_probabilities
-from synthsieve.selection.memory import estimate_filter, estimate_memory, make_plan
-from synthsieve.selection.methods import Method
-from synthsieve.selection.targets import shared_out
+from synthsieve.selection.kernels.blocks import BLOCK_NUMBERS, row_blocks, rows_by_class
+from synthsieve.selection.kernels.memory import estimate_filter, estimate_memory, make_plan
+from synthsieve.selection.options import SelectionOptions
+from tests.errors import raises
 
 MEGABYTE = 1_000_000
 
@@ -31,12 +32,12 @@ def test_blocks_cover_every_row_once_and_are_small(rows, columns):
     assert all((part.stop - part.start) * columns <= max(BLOCK_NUMBERS, columns) for part in blocks)
 
 
-def test_rows_by_class_are_a_scan_of_each_class():
+def test_rows_by_class():
     labels = np.random.default_rng(0).integers(0, 40, 300) * 3
     present, rows = rows_by_class(labels)
     assert present.tolist() == np.unique(labels).tolist()
-    for label, mine in zip(present, rows, strict=True):
-        assert np.array_equal(mine, np.flatnonzero(labels == label))
+    for label, of_class in zip(present, rows, strict=True):
+        assert np.array_equal(of_class, np.flatnonzero(labels == label))
     assert rows_by_class(labels[:0])[1] == []
 
 
@@ -52,61 +53,62 @@ def one_by_one(count, sizes):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_picks_are_shared_out_as_one_by_one(seed):
-    generator = np.random.default_rng(seed)
-    sizes = np.where(generator.random(60) < 0.7, generator.integers(1, 4, 60), generator.integers(1, 400, 60))
-    for count in generator.integers(60, sizes.sum() + 1, 4).tolist():
-        assert shared_out(count, sizes).tolist() == one_by_one(count, sizes).tolist()
+def test_share_out_equals_one_by_one(seed):
+    rng = np.random.default_rng(seed)
+    sizes = np.where(rng.random(60) < 0.7, rng.integers(1, 4, 60), rng.integers(1, 400, 60))
+    for count in rng.integers(60, sizes.sum() + 1, 4).tolist():
+        assert share_out(count, sizes).tolist() == one_by_one(count, sizes).tolist()
 
 
-def test_residuals_of_some_rows_are_those_rows_of_all():
-    generator = np.random.default_rng(0)
-    logits, labels = generator.normal(size=(50, 4)).astype(np.float32), generator.integers(0, 4, 50)
-    rows = generator.permutation(50)[:20]
+def test_residuals_of_some_rows():
+    rng = np.random.default_rng(0)
+    logits, labels = rng.normal(size=(50, 4)).astype(np.float32), rng.integers(0, 4, 50)
+    rows = rng.permutation(50)[:20]
     for residuals in (residuals_of_logits, residuals_of_probabilities):
         for order in ("C", "F"):
             given = np.asarray(logits, order=order)
             assert np.array_equal(residuals(given, labels[rows], rows), residuals(logits, labels)[rows])
 
 
-def test_five_thousand_classes_are_chosen_from():
-    generator = np.random.default_rng(0)
-    labels = generator.permutation(np.repeat(np.arange(5_000), 2))
+def test_five_thousand_classes():
+    rng = np.random.default_rng(0)
+    labels = rng.permutation(np.repeat(np.arange(5_000), 2))
     logits = np.zeros((10_000, 1)) + np.arange(3)
-    gradients = generator.normal(size=(10_000, 2)).astype(np.float32)
+    gradients = rng.normal(size=(10_000, 2)).astype(np.float32)
     chosen = select(labels=labels, gradients=gradients, budget=6_000)
     assert len(chosen) == 6_000
     assert np.bincount(labels, chosen.rows()["weight"]).tolist() == [2.0] * 5_000
     assert len(chosen.notes) == 1  # about heavy picks, and not one for each class
-    kept = filter_by_entropy(entropy_of_logits(logits), labels, keep_fraction=0.5, per_class=True).kept
+    kept = filter_by_entropy(entropy_of_logits(logits), labels, keep_fraction=0.5, keep_per_class=True).kept
     assert np.bincount(labels[kept]).tolist() == [1] * 5_000
 
 
-def test_a_class_costs_its_points_its_tiles_and_little_else():
-    plan = {"method": Method.AUTO, "refine": False, "memory_limit": None, "threads": 2}
+def test_memory_of_a_class():
+    options = SelectionOptions(n_jobs=2)
     sizes, dims = [20] * 1_000, 1_000
-    held = make_plan(sizes, [2] * 1_000, dims, bytes_a_row=8 * dims, reserved_bytes=estimate_filter(20_000), **plan)
+    reserved = estimate_filter(20_000)
+    held = make_plan(sizes, [2] * 1_000, dims, options, bytes_a_row=8 * dims, reserved_bytes=reserved)
     one = 20 * 8 * dims + estimate_memory(20, dims, 2, method="exact")
     assert held.memory_bytes == 2 * one + estimate_filter(20_000)
     assert one < 25 * MEGABYTE
     assert held.classes_at_once == 2
-    whole = make_plan([20_000], [2_000], dims, bytes_a_row=8 * dims, **plan)
+    whole = make_plan([20_000], [2_000], dims, options, bytes_a_row=8 * dims)
     assert whole.memory_bytes > 20_000 * dims * (8 + 8 + 2)  # points, tiles and their boxes
-    with pytest.raises(SelectionError, match=r"need 40\d MB even with stochastic: raise the limit"):
-        make_plan([20_000], [2_000], dims, bytes_a_row=8 * dims, **(plan | {"memory_limit": 200 * MEGABYTE}))
+    with raises(SelectionError, "memory-limit-class"):
+        make_plan([20_000], [2_000], dims, SelectionOptions(memory_limit="200MB"), bytes_a_row=8 * dims)
 
 
-def test_what_is_held_for_all_rows_counts_within_the_limit():
-    generator = np.random.default_rng(0)
-    logits, labels = generator.normal(size=(2_000, 30)), generator.integers(0, 30, 2_000)
-    with pytest.raises(SelectionError, match="before any is chosen"):
+def test_memory_for_all_rows_counts_towards_the_limit():
+    rng = np.random.default_rng(0)
+    logits, labels = rng.normal(size=(2_000, 30)), rng.integers(0, 30, 2_000)
+    with raises(SelectionError, "memory-limit-rows"):
         select(labels=labels, logits=logits, memory_limit=estimate_filter(2_000))
     enough = estimate_filter(2_000) + 30 * MEGABYTE
     plain = select(labels=labels, logits=logits, n_jobs=1)
     within = select(labels=labels, logits=logits, n_jobs=1, memory_limit=enough)
     assert within.indices.tolist() == plain.indices.tolist()
     assert within.notes == plain.notes
-    with pytest.raises(SelectionError, match="raise the limit"):  # averages of all gradients are held
+    with raises(SelectionError, "memory-limit-rows"):  # averages of all gradients are held
         select(
             labels=labels, logits=np.tile(logits, 40), classes=range(1_200), curvature="softmax", memory_limit=enough
         )
@@ -118,17 +120,17 @@ def test_what_is_held_for_all_rows_counts_within_the_limit():
         (np.asarray, False),
         (torch.from_numpy, False),
         (pd.DataFrame, False),
-        (lambda array: door.NamedMatrix(array, ("0", "1", "2")), False),
+        (lambda array: validation.NamedMatrix(array, ("0", "1", "2")), False),
         (lambda array: array.astype(np.float16), True),
         (scipy.sparse.csr_matrix, True),
     ],
 )
-def test_only_copies_count_beside_the_input(kind, copied):
+def test_only_copies_count_towards_the_limit(kind, copied):
     logits = np.random.default_rng(0).normal(size=(300_000, 3)).astype(np.float32)
     limit = estimate_filter(300_000) + logits.nbytes
-    asked = {"labels": np.zeros(300_000, int), "logits": kind(logits), "memory_limit": limit}
-    with pytest.raises(SelectionError, match="before any is chosen" if copied else "even with stochastic"):
-        select(**asked)
+    given = {"labels": np.zeros(300_000, int), "logits": kind(logits), "memory_limit": limit}
+    with raises(SelectionError, "memory-limit-rows" if copied else "memory-limit-class"):
+        select(**given)
 
 
 MEASURED = """
@@ -136,7 +138,7 @@ import sys
 from pathlib import Path
 import numpy as np
 from synthsieve.selection.coreset import compile_kernels
-from synthsieve.sieve import select
+from synthsieve import select
 
 def status(name):
     lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
@@ -155,7 +157,7 @@ print(status("VmHWM") - before)
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="the peak is read from Linux's /proc")
-def test_the_limit_holds_with_a_thousand_classes():
+def test_memory_limit_with_a_thousand_classes():
     """The input has 40 MB, the same in float64 80 MB: any copy of it would be over the limit."""
     done = subprocess.run(
         [sys.executable, "-c", MEASURED], capture_output=True, text=True, encoding="utf-8", check=True

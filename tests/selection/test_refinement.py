@@ -3,21 +3,22 @@
 import numpy as np
 import pytest
 
-from synthsieve.progress import Silent
-from synthsieve.selection.facility_location import FacilityLocation
-from synthsieve.selection.greedy import Target, greedy
+from synthsieve.io.progress import NullProgress
+from synthsieve.selection.budget import Target
+from synthsieve.selection.greedy import greedy
+from synthsieve.selection.kernels.facility_location import FacilityLocation
+from synthsieve.selection.kernels.tiles import lay_out
+from synthsieve.selection.kernels.workers import Workers
 from synthsieve.selection.refinement import refine
-from synthsieve.selection.tiles import lay_out
-from synthsieve.selection.workers import Workers
 from tests.selection.reference import bound, distances, gradients
 
 
 def refined(points, count, weight, split=None):
     with Workers(1) as workers:
         location = FacilityLocation(lay_out(points, weight, split=split), workers)
-        greedy(location, Target(count), Silent())
+        greedy(location, Target(count), NullProgress())
         before = [int(location.tiles.rows.flat[position]) for position in location.picks]
-        swaps = refine(location, Silent())
+        swaps = refine(location, NullProgress())
         return before, [int(location.tiles.rows.flat[position]) for position in location.picks], swaps
 
 
@@ -41,9 +42,9 @@ def test_no_exchange_lowers_the_bound_further(split, count):
 @pytest.mark.parametrize("size", [1e-12, 1e-9])
 def test_it_ends_where_second_nearest_picks_are_a_billion_times_farther(size):
     """Sums of such distances round; an exchange and its reverse both looked good, and went on forever."""
-    generator = np.random.default_rng(0)
-    near = generator.normal(size=(500, 2)) * size
-    points = np.concatenate([near, generator.permutation(near) + 1.0, [[5.0, 0.0]]])
+    rng = np.random.default_rng(0)
+    near = rng.normal(size=(500, 2)) * size
+    points = np.concatenate([near, rng.permutation(near) + 1.0, [[5.0, 0.0]]])
     for count in (3, 4, 6):
         before, after, _ = refined(points, count, np.ones(len(points)))
         matrix = distances(points)

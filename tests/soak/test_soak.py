@@ -18,15 +18,15 @@ import pytest
 import torch
 
 import synthsieve
-from synthsieve.augmentation import augment
-from synthsieve.defaults import settings_for
+from synthsieve.data.origin import Origin
 from synthsieve.evaluation.accuracy import score_part
-from synthsieve.learning import checkpoint
-from synthsieve.learning.batch_source import BatchSource
-from synthsieve.learning.history import History
-from synthsieve.learning.run_folder import Origin, RunFolder
-from synthsieve.learning.step import take_step
-from synthsieve.review.scores import score
+from synthsieve.training import checkpoint
+from synthsieve.training.augment import augment
+from synthsieve.training.batches import BatchSource
+from synthsieve.training.defaults import settings_for
+from synthsieve.training.history import History
+from synthsieve.training.run_dir import RunDirectory
+from synthsieve.training.step import take_step
 
 USUAL_SECONDS = 120.0
 FLAT = 0.02  # how far memory may move after the warm-up
@@ -61,36 +61,39 @@ class Soaked:
         )
 
 
-def soak(folder: Path, seconds: float, tell: Callable[[str], None] = lambda _: None) -> Soaked:
+def soak(folder: Path, seconds: float, report: Callable[[str], None] = lambda _: None) -> Soaked:
     """Do all that a run does, over and over, in this one process."""
     dataset = Origin("digits").load()
-    asked = ["augmentation.pool_size=500", "sampling.num_steps=10", "model.encoder=mlp"]
-    settings = settings_for("digits", overrides=asked)
-    run = RunFolder.create(folder / "run", Origin("digits"), settings, dataset)
-    learner, source, history = run.new_learner(), BatchSource(run, dataset), History(run.path)
+    requested = ["augmentation.pool_size=500", "sampling.num_steps=10", "model.encoder=mlp"]
+    settings = settings_for("digits", overrides=requested)
+    run = RunDirectory.create(folder / "run", Origin("digits"), settings, dataset)
+    train_state, source, history = (
+        run.new_train_state(),
+        BatchSource(run.data(dataset), run.settings),
+        History(),
+    )
     started, memory, times = time.monotonic(), [], []
     for number in count():
         for _ in range(STEPS):
-            take_step(learner, next(source))
-            history.add(learner.terms)
-        scores = score_part(learner.averaged, run.encoding, dataset, run.split, "validation")
+            take_step(train_state, next(source))
+            history.add(train_state.metrics)
+        scores = score_part(train_state.averaged, run.encoding, dataset, run.split, "validation")
         assert scores is not None
         history.rows.clear()  # a run closes some tens of rows; here there would be no end to them
-        history.close_row(step=learner.step, **scores.as_row("validation"))
-        pool = augment(
-            learner.averaged, run.encoding, settings=settings.augmentation, sampling=settings.sampling, seed=number
-        ).pool
-        looked = score(learner.averaged, run.encoding, pool, train_x=dataset.train.x, real_rows=run.split.labeled)
-        synthsieve.select(labels=pool.y, logits=looked.logits_x, keep_fraction=0.5, budget=0.1, n_jobs=1, seed=number)
+        history.close_row(step=train_state.step, **scores.as_row("validation"))
+        pool, _ = augment(
+            train_state.averaged, run.encoding, settings=settings.augmentation, sampling=settings.sampling, seed=number
+        )
+        synthsieve.select(labels=pool.y, logits=pool.logits_x, keep_fraction=0.5, budget=0.1, n_jobs=1, seed=number)
         pool.write(run.path / "pool.npz")
         type(pool).read(run.path / "pool.npz")
-        checkpoint.save(run.last, learner, {})
-        checkpoint.load(run.last, learner)
+        checkpoint.save(run.last, train_state, {})
+        checkpoint.load(run.last, train_state)
         gc.collect()
         memory.append(_in_use())
         times.append(time.monotonic() - started)
         if number % 50 == 0:
-            tell(f"round {number}, {times[-1]:.0f} s: {memory[-1] / 1e6:.1f} MB")
+            report(f"round {number}, {times[-1]:.0f} s: {memory[-1] / 1e6:.1f} MB")
         if times[-1] >= seconds:
             return Soaked(np.array(memory), np.array(times))
     raise AssertionError
@@ -106,7 +109,7 @@ def _in_use() -> int:
 def test_memory_stays_where_it_was(tmp_path: Path) -> None:
     torch.set_num_threads(1)
     seconds = float(os.environ.get("SYNTHSIEVE_SOAK_SECONDS", USUAL_SECONDS))
-    done = soak(tmp_path, seconds, tell=lambda line: print(line, flush=True))
+    done = soak(tmp_path, seconds, log=lambda line: print(line, flush=True))
     print(done, flush=True)
     assert len(done.memory) >= 8, "too few rounds to tell"
     assert abs(done.growth) < FLAT, done

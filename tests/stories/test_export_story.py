@@ -1,4 +1,4 @@
-"""`export` end to end: what it writes, what it says, what it refuses."""
+"""`synthsieve export` and `synthsieve.export` end to end: files, output, errors."""
 
 import json
 import os
@@ -12,7 +12,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import csv, parquet
+
+import synthsieve as synthsieve_package
+from synthsieve.errors import ConfigError
 from tests import hub
+from tests.errors import raises
 from tests.finished import finished_run
 from tests.modalities import text
 from tests.stories.test_command_line import quick, synthsieve
@@ -25,22 +29,22 @@ def out(tmp_path_factory):
     return finished_run("digits", tmp_path_factory.mktemp("finished"))
 
 
-def test_export_writes_beside_the_run_and_tells_what(out):
-    told = json.loads(synthsieve("export", out, "--json", "--quiet").stdout)
-    assert told["export"] == str(out / "export")
-    assert told["formats"] == ["parquet", "images"]
+def test_default_export(out):
+    report = json.loads(synthsieve("export", out, "--json", "--quiet").stdout)
+    assert report["export"] == str(out / "export")
+    assert report["formats"] == ["parquet", "images"]
     assert set(os.listdir(out / "export")) == {"README.md", "manifest.json", "data.parquet", "images"}
-    assert told["files"]["data.parquet"] == {"bytes": (out / "export" / "data.parquet").stat().st_size, "samples": 60}
-    assert told["counts"]["selected"] == told["files"]["images"]["samples"]
-    words = synthsieve("export", out, "--quiet").stdout
-    there = told["counts"]["num_classes"]
-    assert re.search(rf"\d+ of 60 samples of .* are selected, of {there} classes\n  0: \d+, 1: \d+, ", words)
-    assert ("no sample of" in words) == (there < 10)
-    assert "Against training on real data alone, on 359 test examples: " in words
+    assert report["files"]["data.parquet"] == {"bytes": (out / "export" / "data.parquet").stat().st_size, "samples": 60}
+    assert report["counts"]["selected"] == report["files"]["images"]["samples"]
+    printed = synthsieve("export", out, "--quiet").stdout
+    num_classes = report["counts"]["num_classes"]
+    assert re.search(rf"\d+ of 60 samples of .* are selected, of {num_classes} classes\n  0: \d+, 1: \d+, ", printed)
+    assert ("no sample of" in printed) == (num_classes < 10)
+    assert "Against training on real data alone, on 359 test examples: " in printed
 
 
-def test_the_card_says_how_to_get_the_same_again(out, tmp_path):
-    words = ["--arm", "entropy, L=60", "--keep-fraction", "0.2", "--budget", "0.5", "--format", "npz", "--all"]
+def test_the_command_in_the_card_reproduces_the_export(out, tmp_path):
+    words = ["--variant", "entropy, L=60", "--keep-fraction", "0.2", "--budget", "0.5", "--format", "npz", "--all"]
     synthsieve("export", out, "--to", tmp_path / "one", *words)
     card = (tmp_path / "one" / "README.md").read_text(encoding="utf-8")
     command = re.search(r"```sh\nsynthsieve (.*)\n```", card)[1]
@@ -51,48 +55,57 @@ def test_the_card_says_how_to_get_the_same_again(out, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "keyword"),
     [
-        (["--format", "csv"], "images cannot be written as csv: give --format parquet, images, npz or hf"),
-        (["--arm", "craig"], "expected an arm with a pool"),
-        (["--seed", "7"], "expected a seed of the run (0), got 7"),
-        (["--entropy-ceiling", "1", "--keep-fraction", "0.5"], "got both"),
-        (["--entropy-ceiling", "1e-300"], "no sample under"),
-        (["--entropy-ceiling", "{low}", "--any-class"], "no sample would be left of"),
-        (["--budget", "2"], "expected a budget above 0, at most 1, got 2"),
-        (["--to", "{out}/seed-0"], "holds something else than an export"),
+        (["--format", "csv"], "parquet, images, npz, hf"),
+        (["--arm", "craig"], "'craig'"),
+        (["--seed", "7"], "(0)"),
+        (["--entropy-ceiling", "1", "--keep-fraction", "0.5"], "both"),
+        (["--entropy-ceiling", "1e-300"], "1e-300"),
+        (["--entropy-ceiling", "{low}", "--no-require-label"], "--allow-empty-classes"),
+        (["--budget", "2"], "budget"),
+        (["--to", "{out}/seed-0"], "other than an export"),
         (["--to", "{out}/table.json"], "is a file"),
     ],
 )
-def test_what_cannot_be_done_is_one_sentence(out, words, said):
+def test_errors_are_one_line(out, words, keyword):
     if not (out / "export").exists():
         synthsieve("export", out, "--quiet")
     before = sorted(out.iterdir())
     entropy = np.sort(parquet.read_table(out / "export" / "data.parquet", columns=["entropy"])["entropy"].to_numpy())
     low = f"{entropy[5]:.6g}"  # five samples lie below: of ten classes
     done = synthsieve("export", out, *(word.format(out=out, low=low) for word in words), code=2)
-    assert said in done.stderr
+    assert keyword in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
     assert sorted(out.iterdir()) == before
 
 
-def test_a_folder_that_is_no_run_is_refused(tmp_path):
-    assert "holds no run" in synthsieve("export", tmp_path, code=2).stderr
+def test_export_from_python(out, tmp_path):
+    result = synthsieve_package.export(out, tmp_path / "csv", format="npz", keep_fraction=0.2, budget=0.5, which="all")
+    assert result.path == tmp_path / "csv"
+    assert result.files["arrays.npz"]["samples"] == 60
+    assert result.manifest["command"].endswith("--keep-fraction 0.2 --budget 0.5 --format npz --all")
+    with raises(ConfigError, "unknown-format"):
+        synthsieve_package.export(out, tmp_path / "other", format="xlsx")
+
+
+def test_a_folder_without_a_run(tmp_path):
+    assert str(tmp_path) in synthsieve("export", tmp_path, code=2).stderr
     assert "Invalid value for '--format'" in synthsieve("export", tmp_path, "--format", "xlsx", code=2).stderr
 
 
 @pytest.mark.parametrize("format", ["parquet", "npz", "images"])
-def test_a_full_disk_is_one_sentence_and_leaves_nothing(out, tmp_path, format):
+def test_a_full_disk_is_one_line_and_leaves_nothing(out, tmp_path, format):
     child = os.fork()
     if not child:
         resource.setrlimit(resource.RLIMIT_FSIZE, (800, 800))  # no file may grow beyond it
-        done = synthsieve("export", out, "--to", tmp_path / "home", "--format", format, code=2)
-        os._exit(len(done.stderr.splitlines()) if "File too large): make room" in done.stderr else 9)
+        done = synthsieve("export", out, "--to", tmp_path / "exported", "--format", format, code=2)
+        os._exit(len(done.stderr.splitlines()) if "File too large" in done.stderr else 9)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
     assert not os.listdir(tmp_path)
 
 
-def test_embeddings_are_taken_home_with_the_rows_they_are_nearest_to(tmp_path):
+def test_embeddings_come_with_the_nearest_rows(tmp_path):
     sentences, y = text.sentences(60)
     features = np.random.default_rng(0).normal(4 * y[:, None], 1, (60, 6)).astype(np.float32)
     csv.write_csv(pa.table({"text": sentences, "mood": np.array(["bad", "good"])[y]}), tmp_path / "data.csv")
@@ -104,7 +117,7 @@ def test_embeddings_are_taken_home_with_the_rows_they_are_nearest_to(tmp_path):
         "export",
         tmp_path / "run",
         "--to",
-        tmp_path / "home",
+        tmp_path / "exported",
         "--format",
         "parquet",
         "--format",
@@ -113,8 +126,8 @@ def test_embeddings_are_taken_home_with_the_rows_they_are_nearest_to(tmp_path):
         "npz",
         "--all",
     )
-    pool = parquet.read_table(tmp_path / "home" / "data.parquet")
-    x = np.load(tmp_path / "home" / "arrays.npz")["x"]
+    pool = parquet.read_table(tmp_path / "exported" / "data.parquet")
+    x = np.load(tmp_path / "exported" / "arrays.npz")["x"]
     assert np.array_equal(np.stack(pool["embedding"].to_numpy()), x)
     for row in (0, 17):
         nearest = pool["nearest_row"][row].as_py()
@@ -122,18 +135,18 @@ def test_embeddings_are_taken_home_with_the_rows_they_are_nearest_to(tmp_path):
         apart = np.linalg.norm(features - x[row], axis=1)
         assert pool["distance"][row].as_py() == pytest.approx(apart[nearest], rel=1e-5)
     assert set(pool["mood"].to_pylist()) == {"bad", "good"}
-    header = csv.read_csv(tmp_path / "home" / "data.csv").column_names
+    header = csv.read_csv(tmp_path / "exported" / "data.csv").column_names
     assert header == [name for name in pool.column_names if name != "embedding"]
 
 
-def test_the_code_of_the_document_runs(out, tmp_path, monkeypatch):
+def test_the_code_in_the_documentation_runs(out, tmp_path, monkeypatch):
     shutil.copytree(out, tmp_path / "out", ignore=shutil.ignore_patterns("export"))
     formats = [word for name in ("parquet", "images", "npz", "hf") for word in ("--format", name)]
     synthsieve("export", tmp_path / "out", *formats, "--quiet")
     monkeypatch.chdir(tmp_path)
-    document = (Path(__file__).parents[2] / "docs" / "export.md").read_text(encoding="utf-8")
+    document = (Path(__file__).parents[2] / "docs" / "how-to" / "export.md").read_text(encoding="utf-8")
     pieces = [part.partition("```")[0] for part in document.split("```python\n")[1:]]
     assert len(pieces) == 7
     for piece in pieces:
         exec(compile(piece, "export.md", "exec"), {})
-    assert (tmp_path / "home" / "manifest.json").is_file()
+    assert (tmp_path / "exported" / "manifest.json").is_file()

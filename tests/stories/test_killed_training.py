@@ -8,13 +8,14 @@ import sys
 import time
 
 import pytest
-from tests.learning.conftest import QUICK
+
+from tests.training.conftest import QUICK
 
 STEPS = 60
 
 
 def command(out):
-    settings = [*QUICK, f"learning.steps={STEPS}", "learning.checkpoint_every=5", "learning.evaluate_every=7"]
+    settings = [*QUICK, f"training.steps={STEPS}", "training.checkpoint_every=5", "training.evaluate_every=7"]
     words = [sys.executable, "-m", "synthsieve", "fit", "digits", "-o", str(out), "--resume", "--threads", "1"]
     return [*words, *(word for setting in settings for word in ("--set", setting))]
 

@@ -3,6 +3,8 @@
 import json
 
 import pytest
+
+from synthsieve import report
 from tests.finished import CRAIG, finished_run
 from tests.stories.test_command_line import synthsieve
 
@@ -12,7 +14,7 @@ def out(tmp_path_factory):
     return finished_run("vector", tmp_path_factory.mktemp("story"))
 
 
-def test_report_writes_one_file_and_says_the_answer(out):
+def test_report_writes_one_file(out):
     done = synthsieve("report", out)
     path = out / "report.html"
     assert done.stdout.splitlines()[-1].startswith(f"report: {path} (0.")
@@ -21,31 +23,37 @@ def test_report_writes_one_file_and_says_the_answer(out):
     assert not list(out.rglob("*.partial"))
 
 
-def test_report_of_an_arm_to_a_place_of_ones_own_as_json(out, tmp_path):
+def test_report_options_and_json(out, tmp_path):
     done = synthsieve(
         "report", out, "--arm", CRAIG.name, "--to", tmp_path / "here.html", "--seed", 0, "--json", "--quiet"
     )
-    report = json.loads(done.stdout)
-    assert report["arm"] == CRAIG.name
-    assert report["bytes"] == (tmp_path / "here.html").stat().st_size
-    assert report["notes"] == []
+    printed = json.loads(done.stdout)
+    assert printed["arm"] == CRAIG.name
+    assert printed["bytes"] == (tmp_path / "here.html").stat().st_size
+    assert printed["notes"] == []
     assert done.stderr == ""
 
 
 @pytest.mark.parametrize(
-    ("words", "sentence"),
+    ("words", "keyword"),
     [
-        (["--arm", "craig"], "expected an arm with a pool (entropy, L=60; entropy + CRAIG, L=60), got 'craig'"),
-        (["--seed", 7], "expected a seed of the run (0), got 7"),
+        (["--arm", "craig"], "entropy, L=60; entropy + CRAIG, L=60"),
+        (["--seed", 7], "seed of the run (0)"),
         (["--to", "/dev/null/report.html"], "/dev/null"),
     ],
 )
-def test_bad_input_gets_one_sentence(out, words, sentence):
+def test_bad_options(out, words, keyword):
     done = synthsieve("report", out, *words, "--quiet", code=2)
-    assert sentence in done.stderr
+    assert keyword in done.stderr
     assert len(done.stderr.splitlines()) == 1
     assert done.stdout == ""
 
 
-def test_a_folder_without_a_run_is_refused(tmp_path):
-    assert "holds no run" in synthsieve("report", tmp_path, code=2).stderr
+def test_directory_without_a_run(tmp_path):
+    assert "no run" in synthsieve("report", tmp_path, code=2).stderr
+
+
+def test_report_from_python(out, tmp_path):
+    written = report(out, to=tmp_path / "python.html", arm=CRAIG.name)
+    assert written.path == tmp_path / "python.html"
+    assert written.size == written.path.stat().st_size

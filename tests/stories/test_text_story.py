@@ -4,17 +4,17 @@ import csv
 import json
 
 import numpy as np
-from tests.modalities import text
 from typer.testing import CliRunner
 
 from synthsieve.cli.app import app
+from tests.modalities import text
 
 SMALL = (
     "data.labels=20",
-    "learning.steps=10",
+    "training.steps=10",
     "augmentation.steps=4",
     "augmentation.pool_size=100",
-    "augmentation.require_asked_class=false",
+    "augmentation.require_label=false",
     "sampling.num_steps=5",
     "model.generator_width=16",
 )

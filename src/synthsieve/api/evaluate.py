@@ -1,4 +1,4 @@
-"""`synthsieve.evaluate`: every metric of a trained model on labels that it never saw."""
+"""`synthsieve.evaluate`: all metrics of a trained model on held-out labels."""
 
 from __future__ import annotations
 
@@ -9,40 +9,41 @@ from typing import Any
 import numpy as np
 
 from synthsieve.errors import ConfigError, DataError
-from synthsieve.evaluation.accuracy import part_of, probabilities, wilson_interval
+from synthsieve.evaluation.accuracy import part_of, wilson_interval
 from synthsieve.evaluation.metrics import measure
-from synthsieve.files import write_json
-from synthsieve.learning.run_folder import RunFolder, versions
-from synthsieve.review.table_file import read_table
+from synthsieve.evaluation.predict import probabilities
+from synthsieve.io.files import write_json
+from synthsieve.io.versions import versions
+from synthsieve.results.table import FILE, ResultsTable
+from synthsieve.training.run_dir import RunDirectory
 
 PARTS = ("test", "validation")
 CROSS_FITTED = "cross-fitting"
-TABLE = "table.json"
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """A model's figures.
+    """Metrics of a model.
 
     Attributes:
-        part: `test` or `validation`; `cross-fitting` where each label was held out in turn during the run.
-        classes: their names.
+        part: `test`, `validation`, `cross-fitting` where each label was held out in turn, or the name of a test file.
+        classes: the class names.
         metrics: plain numbers by name; see `evaluation.metrics.Metrics`.
-        interval_95: of the accuracy, over the choice of examples.
-        about: settings, split and versions.
+        interval_95: 95 % interval of the accuracy, over the choice of examples.
+        metadata: settings, split hash and versions.
     """
 
     part: str
     classes: tuple[str, ...]
     metrics: dict[str, Any]
     interval_95: tuple[float, float]
-    about: dict[str, Any]
+    metadata: dict[str, Any]
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
         per_class = dict(zip(self.classes, self.metrics["recall"], strict=True))
         figures = {"part": self.part, **self.metrics, "per_class": per_class, "classes": list(self.classes)}
-        return {**figures, "interval_95": list(self.interval_95), **self.about}
+        return {**figures, "interval_95": list(self.interval_95), **self.metadata}
 
 
 def evaluate(
@@ -52,50 +53,46 @@ def evaluate(
 
     Args:
         out: the folder.
-        part: `test` or `validation` rows of the run's split. Where `run` used cross-fitting for want of test rows, the
-            answers on held-out labels that it stored are measured.
+        part: `test` or `validation` rows of the run's split. Where `run` had no such rows and used cross-fitting, its
+            stored predictions of held-out labels are measured.
         test: a file of labelled examples to measure on instead.
-        data_dir: where the files of a built-in data set lie now.
+        data_dir: where the files of a built-in data set are now.
     """
     out = Path(out)
     if part not in PARTS:
-        raise ConfigError(f"part can be {' or '.join(PARTS)}, but {part!r} came")
-    run = RunFolder.find(out)
-    about = {
-        "settings": run.settings.model_dump(mode="json"),
-        "split_hash": run.split.hash,
-        "versions": versions(),
-    }
+        raise ConfigError(f"part must be {' or '.join(PARTS)}, got {part!r}", code="unknown-part")
+    run = RunDirectory.find(out)
+    settings = run.settings.model_dump(mode="json")
+    metadata = {"settings": settings, "split_hash": run.split.hash, "versions": versions()}
     has_rows = len(run.split.test if part == "test" else run.split.validation) > 0
-    if test is None and not has_rows and (out / TABLE).is_file():
-        table = read_table(out / TABLE)
-        kept = table["proof"]["baseline"] if table["choice"] is None else table["choice"]["arm"]
-        found = _evaluation(CROSS_FITTED, run, table["metrics"][kept], about)
+    if test is None and not has_rows and (out / FILE).is_file():
+        table = ResultsTable.read(out / FILE)
+        name, metrics = CROSS_FITTED, table.metrics[table.kept].as_dict()
     else:
         x, y = _examples(run, part, test, data_dir)
-        metrics = measure(y, probabilities(run.model(), run.encoding, x))
-        found = _evaluation(part if test is None else Path(test).name, run, metrics.as_dict(), about)
-    write_json(out / "evaluation.json", found.as_dict())
-    return found
-
-
-def _evaluation(part: str, run: RunFolder, metrics: dict[str, Any], about: dict[str, Any]) -> Evaluation:
+        name = part if test is None else Path(test).name
+        metrics = measure(y, probabilities(run.load_model(), run.encoding, x)).as_dict()
     interval = wilson_interval(metrics["accuracy"], metrics["count"])
-    return Evaluation(part, run.split.classes, metrics, interval, about)
+    evaluation = Evaluation(name, run.split.classes, metrics, interval, metadata)
+    write_json(out / "evaluation.json", evaluation.as_dict())
+    return evaluation
 
 
 def _examples(
-    run: RunFolder, part: str, test: str | Path | None, data_dir: str | Path | None
+    run: RunDirectory, part: str, test: str | Path | None, data_dir: str | Path | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """x as stored and y of the examples to measure on."""
     origin = run.origin if data_dir is None else replace(run.origin, data_dir=str(Path(data_dir).resolve()))
     if test is not None:
-        own = replace(origin, test=str(Path(test).expanduser().resolve())).load().test
-        assert own is not None
-        return own.x, own.y
+        examples = replace(origin, test=str(Path(test).expanduser().resolve())).load().test
+        assert examples is not None
+        return examples.x, examples.y
     dataset = origin.load()
     run.split.check_against(dataset)
     x, y = part_of(dataset, run.split, part)
     if not len(y):
-        raise DataError(f"the run in {run.path} has no {part} rows: give labelled examples with --test FILE")
+        raise DataError(
+            f"the run in {run.path} has no {part} rows: give labelled examples with --test FILE",
+            code="no-labelled-rows",
+        )
     return x, y

@@ -1,4 +1,4 @@
-"""`synthsieve.run`: train, draw, filter, select, retrain, and measure on held-out labels whether it helped."""
+"""`synthsieve.run`: train, generate, filter, select, retrain, and measure on held-out labels whether it helped."""
 
 from __future__ import annotations
 
@@ -9,75 +9,79 @@ from typing import Any
 
 import numpy as np
 
-from synthsieve.config import Metric, Settings, VariantSet
 from synthsieve.data.dataset import Dataset
 from synthsieve.data.labels import listed
+from synthsieve.data.origin import Origin
 from synthsieve.data.splits import Split
-from synthsieve.defaults import settings_for
 from synthsieve.errors import ConfigError
+from synthsieve.evaluation.comparison import Choice, ComparisonResult, visible_difference
 from synthsieve.evaluation.metrics import METRIC_NAMES
-from synthsieve.evaluation.proof import Choice, Proof, visible_difference
-from synthsieve.experiments.arms import BASELINE, cells_for
-from synthsieve.experiments.jobs import default_workers
-from synthsieve.experiments.outcome import Outcome, carry_out, keep_model, keep_synthetic
-from synthsieve.experiments.rendering import NOTHING_TO_CHOOSE_ON, others_in
-from synthsieve.experiments.table import Experiment, cross_fitting_of
-from synthsieve.files import json_of, write_json
-from synthsieve.learning.pace import seconds_per_step, shortened
-from synthsieve.learning.run_folder import Origin
-from synthsieve.lock import locked
-from synthsieve.progress import Progress, Silent
-from synthsieve.report.page import write_report
-from synthsieve.report.verdict import Answer, answer_of
-from synthsieve.review.run import open_run
+from synthsieve.experiments.arms import cells, cells_for
+from synthsieve.experiments.experiment import Experiment, cross_fitting_of
+from synthsieve.experiments.workers import default_workers
+from synthsieve.io.files import parse_json, write_json
+from synthsieve.io.locks import locked
+from synthsieve.io.progress import NullProgress, Progress
+from synthsieve.results.markdown import NOTHING_TO_CHOOSE_ON
+from synthsieve.results.outcome import Outcome, keep_model, keep_synthetic, run_experiment
+from synthsieve.results.report.page import write_report
+from synthsieve.results.report.verdict import Answer, answer_of
+from synthsieve.results.run import open_run
+from synthsieve.results.table import ResultsTable
+from synthsieve.settings import Metric, Settings, VariantSet
+from synthsieve.training.data import TrainingData
+from synthsieve.training.defaults import settings_for
+from synthsieve.training.pace import seconds_per_step, shortened
 
-PLANNED = 0.6  # the share of max_time for training steps; the rest is for other methods, drawing and the report
+PLANNED = 0.6  # the share of max_time for training steps; the rest is for baselines, sampling and the report
 SHOWN_CLASSES = 8  # whose counts are listed before a run
+TABLE_PRESETS = {"svhn": "svhn-table"}  # where the paper's table needs another preset than the best single model
 
 
 @dataclass(frozen=True)
 class RunResult:
-    """What `run` left in a folder.
+    """The result of `run`.
 
     Attributes:
         out: the folder.
-        answer: whether it helped, in words, with reasons and what to do next.
-        comparison: every variant against real data alone, on held-out labels.
+        answer: whether synthetic data helped, with reasons and what to do next.
+        comparison: every variant against real data only, on held-out labels.
         choice: the variant that validation preferred; None without labels to choose on.
         chosen: the variant whose model was kept.
         model: the folder of that model, for `synthsieve.load`.
-        synthetic: files with the samples that it was trained on; empty where it was trained on real data alone.
+        synthetic: files with the samples that it was trained on; empty where it was trained on real data only.
         figures: pictures written.
-        report: the report, a web page.
+        report: the HTML report.
         table: all figures, as in OUT/table.json.
-        warnings: sentences on figures that ran away in training.
+        warnings: a sentence for each figure that diverged in training.
     """
 
     out: Path
     answer: Answer
-    comparison: Proof
+    comparison: ComparisonResult
     choice: Choice | None
     chosen: str
     model: Path
     synthetic: list[Path]
     figures: list[Path]
     report: Path
-    table: dict[str, Any]
+    table: ResultsTable
     warnings: list[str]
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
+        table = self.table.as_dict()
         return {
             "out": str(self.out),
             "answer": str(self.answer),
             "reasons": list(self.answer.reasons),
             "chosen": self.chosen,
-            "words": choice_in_words(self.choice),
+            "words": NOTHING_TO_CHOOSE_ON if self.choice is None else self.choice.describe(),
             "model": str(self.model),
             "synthetic": [str(path) for path in self.synthetic],
-            "proof": self.comparison.as_dict(),
-            "metrics": self.table["metrics"],
-            "groups": self.table["groups"],
+            "paired_comparison": self.comparison.as_dict(),
+            "metrics": table["metrics"],
+            "groups": table["groups"],
             "choice": None if self.choice is None else self.choice.as_dict(),
             "table": str(self.out / "table.json"),
             "figures": [str(path) for path in self.figures],
@@ -86,8 +90,8 @@ class RunResult:
         }
 
     def lines(self) -> list[str]:
-        """What a person reads at the end of a run: the table, the answer, and what to do with it."""
-        lines = ["", self.comparison.table(others_in(self.table)), *self.answer.lines(), ""]
+        """The summary that the command line prints: the table, the answer, and next steps."""
+        lines = ["", self.comparison.table(self.table.other_methods), *self.answer.lines(), ""]
         lines += [f"samples it was trained on, with weights: {path}" for path in self.synthetic]
         return [
             *lines,
@@ -117,46 +121,48 @@ def run(
     metric: Metric | str | None = None,
     variants: VariantSet | str | None = None,
     config: str | Path | None = None,
-    overrides: Iterable[str] = (),
+    overrides: Iterable[str] | None = None,
     seed: int | None = None,
     seeds: int | None = None,
     max_time: float | None = None,
     workers: int | None = None,
     progress: Callable[[str], Progress] | None = None,
-    tell: Callable[[str], None] = print,
+    log: Callable[[str], None] = print,
 ) -> RunResult:
     """Train on few labels and many unlabelled examples, add synthetic data in several ways, and measure what helps.
 
     The same call continues where an earlier one was interrupted.
 
     Args:
-        source: the name of a built-in data set, or a path: .csv, .parquet, .npz, a folder of images or sounds.
+        source: name of a built-in data set, or a path: .csv, .parquet, .npz, a folder of images or sounds.
         out: the folder to write to.
-        label: the label column of a table.
-        text: the text column of a table whose examples are sentences.
-        schema: a TOML file with the types of columns that are guessed wrongly.
-        features: a .npy of embeddings to learn from, a row for each row of the table.
-        image_size: the side that images of a folder are brought to.
-        data_dir: where the files of built-in data sets lie, or are downloaded to.
-        test: a file of labelled examples to measure on, like the source.
-        validation: a file of labelled examples to choose on, like the source.
-        labels: use only so many of the labels, for experiments; None uses all.
+        label: label column of a table.
+        text: text column of a table, to train on sentences.
+        schema: a TOML file with the types of columns that are detected wrongly.
+        features: a .npy of embeddings to train on, one row for each row of the table.
+        image_size: the size that images of a folder are resized to, such as "64" or "64x48".
+        data_dir: folder of built-in data sets, or to download them to.
+        test: a file of labelled examples to measure on, in the format of the source.
+        validation: a file of labelled examples to choose on, in the format of the source.
+        labels: use only this many labels, for experiments; None uses all.
         metric: what variants are chosen and compared by; None takes accuracy, or balanced accuracy with unbalanced
             classes.
         variants: "all" of the paper's table, "standard" or "quick"; None takes standard for tables and vectors,
-            quick for images, sound and text, and all for built-in data.
-        config: a preset's name or a TOML file; None chooses by the data.
-        overrides: single settings, such as "learning.steps=2000".
-        seed: decides every random choice.
-        seeds: how often everything is repeated with another seed; with few labels, how often cross-fitting is repeated.
-        max_time: seconds that the run should take, about; steps are left out to keep to it.
-        workers: parallel processes; None takes one a core.
-        progress: gives the progress bar of a stage by its name; None shows none.
-        tell: is called with sentences worth reading before and during the run.
+            quick for images, sound and text, and all for built-in data sets.
+        config: name of a preset or a TOML file; None chooses a preset by the data.
+        overrides: single settings, such as "training.steps=2000".
+        seed: random seed.
+        seeds: repeat everything with this many seeds; with few labels, how often cross-fitting is repeated.
+        max_time: about how many seconds the run may take; steps are left out to fit.
+        workers: parallel processes; None takes one per core, 0 runs everything in this process.
+        progress: returns the progress bar of a stage by its name; None shows none.
+        log: called with messages before and during the run.
     """
-    out, source, bars = Path(out), str(source), progress or _silent
-    asked = _options(labels=labels, metric=metric, variants=variants, seed=seed)
-    settings_for(source, config=config, overrides=overrides, asked=asked)  # errors in them show before data are read
+    out, source, bar = Path(out), str(source), progress or (lambda name: NullProgress())
+    options = _settings_given(labels=labels, metric=metric, variants=variants, seed=seed)
+    settings_for(
+        source, config=config, overrides=overrides or (), options=options
+    )  # report errors before reading the data
     with locked(out):
         origin = Origin.of(
             source,
@@ -169,141 +175,166 @@ def run(
             test=test,
             validation=validation,
         )
-        dataset = origin.load(bars("data"))
-        settings = settings_for(source, dataset, config=config, overrides=overrides, asked=asked)
-        workers = workers or default_workers()
+        dataset = origin.load(bar("data"))
+        settings = settings_for(source, dataset, config=config, overrides=overrides or (), options=options)
+        workers = default_workers() if workers is None else workers
         experiment = _plan(out, origin, settings, dataset, seeds)
         split = experiment.check(dataset)
         if max_time is not None:
-            experiment, note = _within(experiment, dataset, max_time, workers)
-            tell(note)
-        for sentence in _beforehand(experiment, dataset, split):
-            tell(sentence)
-        outcome = carry_out(experiment, dataset, workers=workers, progress=bars("run"), looking=bars("look"))
-        return _finish(experiment, outcome, bars)
+            experiment, note = _shorten_to(experiment, dataset, max_time, workers)
+            log(note)
+        for sentence in _describe_plan(experiment, dataset, split):
+            log(sentence)
+        outcome = run_experiment(experiment, dataset, workers=workers, progress=bar("run"), measuring=bar("look"))
+        return _finish(experiment, outcome, bar)
 
 
-def _options(
+def reproduce(
+    dataset: str,
+    out: str | Path,
+    *,
+    preset: str | Path | None = None,
+    seeds: int = 3,
+    data_dir: Path | None = None,
+    overrides: Iterable[str] | None = None,
+    workers: int | None = None,
+    progress: Callable[[str], Progress] | None = None,
+) -> Outcome:
+    """Train every variant of the paper's Table 1 on a built-in data set; write table.md, table.json and figures.
+
+    The same call continues where an earlier one was interrupted. Arguments are those of `run`.
+    """
+    out, dataset, bar = Path(out), str(dataset), progress or (lambda name: NullProgress())
+    settings = settings_for(dataset, config=preset or TABLE_PRESETS.get(dataset), overrides=overrides or ())
+    if not settings.augmentation.steps:
+        settings = settings.with_retraining()
+    arms = cells(settings.comparison.pool_sizes, baselines=settings.comparison.baselines)
+    origin = Origin.of(dataset, data_dir=data_dir)
+    experiment = Experiment(out, origin, settings, tuple(range(seeds)), tuple(arms))
+    with locked(out):
+        data = origin.load(bar("data"))
+        experiment.check(data)
+        return run_experiment(
+            experiment,
+            data,
+            workers=default_workers() if workers is None else workers,
+            beside_paper=dataset == "svhn",
+            progress=bar("reproduce"),
+            measuring=bar("look"),
+        )
+
+
+def _settings_given(
     *, labels: int | None, metric: Metric | str | None, variants: VariantSet | str | None, seed: int | None
 ) -> dict[str, Any]:
-    """What was asked for, as settings."""
-    given = {("data", "labels"): labels, ("proof", "metric"): metric, ("proof", "variants"): variants}
-    asked: dict[str, Any] = {} if seed is None else {"seed": seed}
-    for (section, name), value in given.items():
-        if value is not None:
-            asked.setdefault(section, {})[name] = str(value) if section == "proof" else value
-    return asked
+    """The arguments that are settings, as a nested mapping."""
+    comparison = {"metric": metric, "variants": variants}
+    given: dict[str, Any] = {
+        "data": {} if labels is None else {"labels": labels},
+        "comparison": {name: str(value) for name, value in comparison.items() if value is not None},
+    }
+    return given if seed is None else {**given, "seed": seed}
 
 
 def _plan(out: Path, origin: Origin, settings: Settings, dataset: Dataset, seeds: int | None) -> Experiment:
-    """What will be trained: one split for each seed, or cross-fitting where labels are few."""
+    """What to train: one split per seed, or cross-fitting where labels are few."""
     if not settings.augmentation.steps:
-        settings = settings.with_second_phase()
+        settings = settings.with_retraining()
     cross_fitting = cross_fitting_of(dataset, settings)
-    times = seeds or (1 if cross_fitting is None else settings.proof.repeats)
+    times = seeds or (1 if cross_fitting is None else settings.comparison.repeats)
     return Experiment(
         out,
         origin,
         settings,
         tuple(range(settings.seed, settings.seed + times)),
-        cells_for(settings.proof),
+        cells_for(settings.comparison),
         cross_fitting,
     )
 
 
-def _within(experiment: Experiment, dataset: Dataset, max_time: float, workers: int) -> tuple[Experiment, str]:
-    """The same with as few steps as `max_time` asks for, and a sentence that says so.
+def _shorten_to(experiment: Experiment, dataset: Dataset, max_time: float, workers: int) -> tuple[Experiment, str]:
+    """The experiment with few enough steps for `max_time`, and a sentence that says how many.
 
     The plan is kept in OUT/plan.json, so that the same command continues with the same number of steps.
     """
     if not max_time > 0:
-        raise ConfigError(f"max_time must be above 0 seconds, but {max_time:g} came")
-    path, asked = experiment.out / "plan.json", experiment.settings
+        raise ConfigError(f"max_time must be above 0 seconds, got {max_time:g}", code="bad-max-time")
+    path, full = experiment.out / "plan.json", experiment.settings
     share = _stored_share(path, max_time)
     if share is None:
         jobs = experiment.jobs(dataset)
-        needed = seconds_per_step(dataset, asked) * sum(job.steps for job in jobs) / min(workers, len(jobs))
+        pace = seconds_per_step(TrainingData.prepare(dataset, full), full)
+        needed = pace * sum(job.steps for job in jobs) / min(max(1, workers), len(jobs))
         share = min(1.0, PLANNED * max_time / needed)
         write_json(path, {"max_time": max_time, "share": share})
-    settings = shortened(asked, share) if share < 1 else asked
-    note = f"{settings.learning.steps:,} of {asked.learning.steps:,} steps a model, to take about {max_time:,.0f} s"
+    settings = shortened(full, share) if share < 1 else full
+    note = f"{settings.training.steps:,} of {full.training.steps:,} steps per model, to take about {max_time:,.0f} s"
     return replace(experiment, settings=settings), note
 
 
 def _stored_share(path: Path, max_time: float) -> float | None:
-    """The share of steps that an interrupted run of the same command was planned with; None without any."""
+    """The share of steps of an interrupted run of the same command; None if there is none."""
     try:
-        stored = json_of(path.read_text(encoding="utf-8"))
+        stored = parse_json(path.read_text(encoding="utf-8"))
         share = float(stored["share"])
         return share if stored["max_time"] == max_time and 0 < share <= 1 else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
-def _beforehand(experiment: Experiment, dataset: Dataset, split: Split) -> list[str]:
-    """What a user should know before a long run: the data, how they are used, and what can be seen at all."""
+def _describe_plan(experiment: Experiment, dataset: Dataset, split: Split) -> list[str]:
+    """What to know before a long run: the data, how they are used, and which differences can be detected."""
     counts = np.bincount(dataset.train.y[split.labeled], minlength=dataset.num_classes)
     named = [f"{name} {count:,}" for name, count in zip(dataset.classes, counts.tolist(), strict=True)]
     shown = ", ".join(named[:SHOWN_CLASSES]) + (", ..." if len(named) > SHOWN_CLASSES else "")
-    sentences = [*dataset.notes]
-    sentences.append(
-        f"{dataset.name}: {len(split.labeled):,} labels of {dataset.num_classes} classes ({shown}), "
-        f"{len(split.unlabeled):,} unlabelled examples"
-    )
     measured, cross = experiment.measured_rows(dataset), experiment.cross_fitting
     if cross is None and not len(split.validation):
-        sentences.append(f"no labelled rows choose: the last weights are kept; {len(split.test):,} rows measure")
+        use = f"no labelled rows for validation: the last weights are kept; {len(split.test):,} rows measure"
     elif cross is None:
-        sentences.append(f"{len(split.validation):,} labelled rows choose the model, {len(split.test):,} measure it")
+        use = f"{len(split.validation):,} labelled rows choose the model, {len(split.test):,} measure it"
     elif cross.measures:
-        sentences.append(
+        use = (
             f"too few labels to hold some out: each of {cross.folds} parts of them measures once, another one chooses,"
-            " and the others train; the model you get trains on all of them"
+            " and the others train; the final model trains on all of them"
         )
     else:
-        sentences.append(
+        use = (
             f"each of {cross.folds} parts of the labels chooses once while the others train; "
-            f"{measured:,} test rows measure models of all labels"
+            f"{measured:,} test rows measure models trained on all labels"
         )
-    sentences.append(
+    sentences = [
+        *dataset.notes,
+        f"{dataset.name}: {len(split.labeled):,} labels of {dataset.num_classes} classes ({shown}), "
+        f"{len(split.unlabeled):,} unlabelled examples",
+        use,
         f"with {measured:,} labels to measure on, differences below about "
-        f"{100 * visible_difference(measured):.0f} points of accuracy cannot be seen"
-    )
-    metric = experiment.settings.proof.metric
+        f"{100 * visible_difference(measured):.0f} points of accuracy cannot be detected",
+    ]
+    metric = experiment.settings.comparison.metric
     if metric is not Metric.ACCURACY:
         sentences.append(f"compared by {METRIC_NAMES[metric]}; --metric accuracy to change")
     rare = [name for name, count in zip(dataset.classes, counts.tolist(), strict=True) if count < 3]
     if rare and cross is not None:
-        sentences.append(f"class {listed(rare)} has fewer than 3 labels: they all train, and it cannot be measured")
-    sentences.append(f"training {experiment.size_in_words}")
-    return sentences
+        sentences.append(f"class {listed(rare)} has fewer than 3 labels: all of them train, none measure")
+    return [*sentences, f"training {experiment.describe_size}"]
 
 
-def _finish(experiment: Experiment, outcome: Outcome, bars: Callable[[str], Progress]) -> RunResult:
+def _finish(experiment: Experiment, outcome: Outcome, bar: Callable[[str], Progress]) -> RunResult:
     """Keep the chosen model and its samples, and write the report."""
-    name = BASELINE.name if outcome.choice is None else outcome.choice.arm
+    name = outcome.table.kept
     chosen = next(cell for cell in experiment.cells if cell.name == name)
     model, synthetic = keep_model(experiment, chosen), keep_synthetic(experiment, chosen)
-    page = write_report(open_run(experiment.out), progress=bars("look"), drawing=bars("report"))
+    page = write_report(open_run(experiment.out), progress=bar("look"), drawing=bar("report"))
     return RunResult(
         out=experiment.out,
-        answer=answer_of(outcome.report),
-        comparison=outcome.proof,
-        choice=outcome.choice,
+        answer=answer_of(outcome.table),
+        comparison=outcome.table.paired_comparison,
+        choice=outcome.table.choice,
         chosen=name,
         model=model,
         synthetic=synthetic,
         figures=outcome.figures,
         report=page.path,
-        table=outcome.report,
+        table=outcome.table,
         warnings=experiment.drifts(),
     )
-
-
-def choice_in_words(choice: Choice | None) -> str:
-    """Which variant was kept, and why."""
-    return NOTHING_TO_CHOOSE_ON if choice is None else choice.in_words()
-
-
-def _silent(name: str) -> Progress:
-    return Silent()

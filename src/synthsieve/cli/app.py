@@ -1,4 +1,4 @@
-"""The command `synthsieve`: one verb, one file beside this one. Errors of ours become one sentence and exit code 2."""
+"""The command `synthsieve`: one file per verb. Errors that a user can fix are printed as one sentence, exit code 2."""
 
 from __future__ import annotations
 
@@ -29,9 +29,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-
-
-INTERRUPTED = 130  # the exit code of a process that Ctrl-C ended
+INTERRUPTED = 130  # exit code after Ctrl-C
 
 
 def _show_version(value: bool) -> None:
@@ -52,28 +50,27 @@ for verb in (run, fit, predict, sample, export, report, evaluate, select, reprod
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line; what a user can cure is printed as one sentence, exit code 2 (the trace with --debug)."""
+    """Run the command line; --debug shows the traceback of an error instead of one sentence."""
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
-        app(arguments)
+        app(arguments, prog_name="synthsieve")
     except Exception as error:
-        said = in_one_sentence(error)
-        if said is None or "--debug" in arguments:
+        message = in_one_sentence(error)
+        if message is None or "--debug" in arguments:
             raise
-        echo(f"synthsieve: {' '.join(said.splitlines())}", err=True)
+        echo(f"synthsieve: {' '.join(message.splitlines())}", err=True)
         raise SystemExit(2) from None
-    except KeyboardInterrupt:  # while typer was not listening: before the verb began, or after it ended
-        _say_interrupted()
+    except KeyboardInterrupt:  # before or after typer handles it
+        _report_interrupt()
         raise SystemExit(INTERRUPTED) from None
     except SystemExit as end:
-        if end.code == INTERRUPTED:  # typer has caught the interrupt and says nothing of it
-            _say_interrupted()
+        if end.code == INTERRUPTED:  # typer caught the interrupt and prints nothing
+            _report_interrupt()
         raise
 
 
-def _say_interrupted() -> None:
+def _report_interrupt() -> None:
     typer.echo(
-        "synthsieve: interrupted; what was written is whole: run and reproduce go on with the same command, "
-        "fit with --resume",
+        "synthsieve: interrupted; to continue, repeat the command (run, reproduce) or add --resume (fit)",
         err=True,
     )

@@ -1,4 +1,4 @@
-"""`synthsieve evaluate OUT`: every metric of a trained model on held-out labels."""
+"""`synthsieve evaluate OUT`: all metrics of a trained model on held-out labels."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from synthsieve.cli.options import finish
 from synthsieve.cli.printing import one_line
 
 SHOWN = ("balanced_accuracy", "f1", "auroc", "average_precision", "log_loss", "calibration_error", "majority_accuracy")
-MOST_CLASSES = 12  # a larger confusion table is in evaluation.json alone
+MAX_CLASSES = 12  # larger confusion tables are only in evaluation.json
 
 
 def evaluate(
     out: options.Run,
     test: options.Test = None,
     data_dir: options.DataDir = None,
-    part: Annotated[str, typer.Option(help="test or validation.")] = "test",
+    part: Annotated[str, typer.Option(help="Rows to measure on: test or validation.")] = "test",
     threads: options.Threads = None,
     as_json: options.Json = False,
     debug: options.Debug = False,
 ) -> None:
-    """Measure a model on labels it never saw: accuracy and other metrics, each class, and the confusion table.
+    """Measure a model on held-out labels: accuracy and other metrics, recall of each class, and the confusion table.
 
     Everything is also written to OUT/evaluation.json.
     """
@@ -39,8 +39,8 @@ def evaluate(
     ]
     lines += [f"  {name.replace('_', ' ')}: {figures[name]:.3f}" for name in SHOWN if figures[name] is not None]
     recall = [(name, share) for name, share in zip(names, figures["recall"], strict=True) if share is not None]
-    lines += ["found of each class:", *(f"  {name}: {100 * share:.1f} %" for name, share in recall)]
-    if len(names) <= MOST_CLASSES:
+    lines += ["recall of each class:", *(f"  {name}: {100 * share:.1f} %" for name, share in recall)]
+    if len(names) <= MAX_CLASSES:
         wide = max(6, *(len(f"{count:,}") + 2 for row in figures["confusion"] for count in row))
         lines.append("true class (rows) and predicted class (columns, in the same order):")
         for name, row in zip(names, figures["confusion"], strict=True):

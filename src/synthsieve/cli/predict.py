@@ -30,10 +30,10 @@ def predict(
             metavar="FILE",
         ),
     ],
-    text: Annotated[str | None, typer.Option(help="Text column of NEW; that of training if not given.")] = None,
+    text: Annotated[str | None, typer.Option(help="Text column of NEW (default: as in training).")] = None,
     features: Annotated[Path | None, typer.Option(help="Embeddings of the rows of NEW: .npy, or .npz with x.")] = None,
     method: Annotated[
-        str | None, typer.Option(help='A simpler method that the run compared, such as "random forest".')
+        str | None, typer.Option(help='Predict with a baseline that the run compared, such as "random forest".')
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")] = False,
     threads: options.Threads = None,
@@ -42,14 +42,16 @@ def predict(
     debug: options.Debug = False,
 ) -> None:
     """Predict the class of new examples: one row each, with the probability of every class and the entropy in nats."""
-    from synthsieve.prediction import predict_file
-    from synthsieve.progress import for_stream
+    given = options.api_arguments(locals())
+    from synthsieve.api.predict import predict as predict_
+    from synthsieve.io.progress import for_stream
 
-    reading, progress = for_stream("read", quiet=quiet), for_stream("predict", quiet=quiet)
-    asked = {"features": features, "text": text, "method": method, "force": force, "threads": threads}
-    found = predict_file(out, new, to, **asked, reading=reading, progress=progress)  # type: ignore[arg-type]
+    found = predict_(given.pop("out"), **given, progress=lambda name: for_stream(name, quiet=quiet))
     mean = float(found.entropy.mean())
     report = {"predictions": str(to), "count": len(found), "predicted": found.counts(), "mean_entropy": mean}
-    lines = [f"{len(found):,} predictions, mean entropy {mean:.3f} nats: {to}"]
+    lines = [
+        *(f"note: {note}" for note in found.notes),
+        f"{len(found):,} predictions, mean entropy {mean:.3f} nats: {to}",
+    ]
     lines += [f"  {name}: {count:,}" for name, count in found.counts().items()]
-    finish({**report, "notes": list(found.notes)}, [*(f"note: {one}" for one in found.notes), *lines], as_json=as_json)
+    finish({**report, "notes": list(found.notes)}, lines, as_json=as_json)

@@ -1,10 +1,10 @@
-"""How a verb prints: what a terminal would obey is shown as text."""
+"""How a verb prints: terminal control characters are shown as text."""
 
 from __future__ import annotations
 
 import typer
 
-from synthsieve.printable import one_line, visible
+from synthsieve.io.printable import one_line, visible
 
 __all__ = ["echo", "one_line", "visible"]
 

@@ -1,4 +1,4 @@
-"""`synthsieve report OUT`: a finished run told on one page that opens anywhere."""
+"""`synthsieve report OUT`: a finished run on one HTML page."""
 
 from __future__ import annotations
 
@@ -12,11 +12,9 @@ from synthsieve.cli.options import finish
 
 
 def report(
-    out: Annotated[Path, typer.Argument(help="The folder that `synthsieve run` or `fit` wrote.", metavar="OUT")],
-    arm: Annotated[str | None, typer.Option(help="Whose samples are shown, such as 'entropy, L=5,000'.")] = None,
-    seed: Annotated[
-        int | None, typer.Option(help="Whose arms are shown; the first of the run's seeds if none.")
-    ] = None,
+    out: Annotated[Path, typer.Argument(help="The directory that `synthsieve run` or `fit` wrote.", metavar="OUT")],
+    variant: options.Variant = None,
+    seed: Annotated[int | None, typer.Option(help="The seed whose variants are shown (default: the first).")] = None,
     to: Annotated[
         Path | None,
         typer.Option(
@@ -28,19 +26,12 @@ def report(
     quiet: options.Quiet = False,
     debug: options.Debug = False,
 ) -> None:
-    """Write one HTML file: did it help, what do the samples look like, where was the line drawn, is it faithful."""
-    from synthsieve.progress import for_stream
-    from synthsieve.report.page import write_report
-    from synthsieve.review.run import open_run
+    """Write one HTML page: did it help, what do the samples look like, are they like real data."""
+    from synthsieve.api.report import report as report_
+    from synthsieve.io.progress import for_stream
 
     options.use_threads(threads)
-    written = write_report(
-        open_run(out, seed=seed),
-        to,
-        arm=arm,
-        progress=for_stream("look", quiet=quiet),
-        drawing=for_stream("draw", quiet=quiet),
-    )
+    written = report_(out, to=to, arm=variant, seed=seed, progress=lambda name: for_stream(name, quiet=quiet))
     result = {
         "report": str(written.path),
         "bytes": written.size,

@@ -1,4 +1,4 @@
-"""`synthsieve run SOURCE -o OUT`: everything, from a file to a model and an answer."""
+"""`synthsieve run SOURCE -o OUT`: the full pipeline, from a file to a model and an answer."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import typer
 
 from synthsieve.cli import options
 from synthsieve.cli.options import finish, say
-from synthsieve.config import Metric, VariantSet
+from synthsieve.settings import Metric, VariantSet
 
 
 def run(
@@ -20,20 +20,27 @@ def run(
     features: options.Features = None,
     test: options.Test = None,
     validation: options.Validation = None,
-    labels: Annotated[int | None, typer.Option(min=1, help="Use only this many labels (default: all).")] = None,
-    metric: Annotated[Metric, typer.Option(help="What variants are chosen and compared by.")] = Metric.AUTO,
+    labels: options.Labels = None,
+    metric: Annotated[
+        Metric | None,
+        typer.Option(
+            help="What variants are compared by (default: accuracy; balanced accuracy for unbalanced classes)."
+        ),
+    ] = None,
     variants: Annotated[VariantSet | None, typer.Option(help="Which variants are compared.")] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="The fewest variants, once: same as --variants quick.")
+        bool, typer.Option("--quick", help="The fewest variants, once: same as --variants quick --seeds 1.")
     ] = False,
     image_size: options.ImageSize = None,
     data_dir: options.DataDir = None,
     config: options.Config = None,
     set_: options.Set = None,
     seed: options.Seed = None,
-    seeds: Annotated[int | None, typer.Option(min=1, help="Repeat with this many seeds, for honest intervals.")] = None,
+    seeds: Annotated[
+        int | None, typer.Option(min=1, help="Repeat with this many seeds, for intervals that include training.")
+    ] = None,
     max_time: Annotated[
-        float | None, typer.Option(help="Seconds that it should take, about; leaves steps out.")
+        float | None, typer.Option(help="About how many seconds the run may take; steps are left out to fit.")
     ] = None,
     workers: options.Workers = None,
     as_json: options.Json = False,
@@ -45,32 +52,17 @@ def run(
     The same command continues an interrupted run. OUT/model is the variant with the best validation score, or the model
     without synthetic data if none is clearly better; OUT/report.html has the answer and all figures.
     """
+    given = options.api_arguments(locals())
+    if given.pop("quick"):
+        given |= {"variants": VariantSet.QUICK, "seeds": 1 if seeds is None else seeds}
     from synthsieve.api.run import run as run_
-    from synthsieve.progress import for_stream
+    from synthsieve.io.progress import for_stream
 
     result = run_(
-        source,
-        out,
-        label=label,
-        text=text,
-        schema=schema,
-        features=features,
-        image_size=image_size,
-        data_dir=data_dir,
-        test=test,
-        validation=validation,
-        labels=labels,
-        metric=None if metric is Metric.AUTO else metric,
-        variants=VariantSet.QUICK if quick else variants,
-        config=config,
-        overrides=set_ or (),
-        seed=seed,
-        seeds=1 if quick and seeds is None else seeds,
-        max_time=max_time,
-        workers=workers,
+        **given,
         progress=lambda name: for_stream(name, quiet=quiet),
-        tell=lambda sentence: say(sentence, as_json=as_json),
+        log=lambda message: say(message, as_json=as_json),
     )
-    for sentence in result.warnings:
-        say(f"warning: {sentence}", as_json=as_json)
+    for warning in result.warnings:
+        say(f"warning: {warning}", as_json=as_json)
     finish(result.as_dict(), result.lines(), as_json=as_json)

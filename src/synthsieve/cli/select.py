@@ -1,32 +1,19 @@
-"""`synthsieve select`: the sieve on a file."""
+"""`synthsieve select`: a selection from a file to a folder."""
 
 from __future__ import annotations
 
 import json
-import shutil
-import warnings
-from collections.abc import Sequence
-from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
 from synthsieve.cli import options
 from synthsieve.cli.printing import echo
 from synthsieve.errors import SelectionError
-from synthsieve.files import was_cut_short
-
-if TYPE_CHECKING:
-    from synthsieve.distributed.job import Sieving
-    from synthsieve.sieve_files import Table
-    from synthsieve.sieve_report import Told
-
-WRITTEN = ("selection.parquet", "selected.npz", "selected.parquet", "summary.json", "selection", "selected")
 
 
 def select(
-    context: typer.Context,
     data: Path = typer.Argument(
         help="A .npz, .parquet, .csv, .tsv or .jsonl file, or a folder of .parquet files, with labels and logits, "
         "probabilities, gradients or features."
@@ -42,7 +29,9 @@ def select(
     keep_fraction: float | None = typer.Option(
         None, help="Keep this fraction of the rows, those with the lowest entropy (instead of --entropy-ceiling)."
     ),
-    per_class: bool = typer.Option(False, "--per-class", help="Apply --keep-fraction within each class."),
+    keep_per_class: bool = typer.Option(
+        False, "--keep-per-class", "--per-class", help="Apply --keep-fraction within each class."
+    ),
     require_label: bool = typer.Option(
         False, "--require-label", help="Reject rows that the classifier gives another label."
     ),
@@ -68,180 +57,51 @@ def select(
     quiet: bool = typer.Option(False, "--quiet", help="Show no progress."),
     debug: bool = typer.Option(False, "--debug", help="Show the full traceback of an error."),
 ) -> None:
-    """Select a small weighted set of rows whose gradients stand for all rows, after an optional entropy filter."""
-    from synthsieve.entropy import PrecisionWarning
-    from synthsieve.lock import locked
-    from synthsieve.progress import for_stream
-    from synthsieve.sieve import select as sieve
-    from synthsieve.sieve_files import read_table, write_selection
+    """Select a small weighted set of rows whose gradients represent all rows, after an optional entropy filter."""
+    from synthsieve.api.select import estimate_file, select_file
+    from synthsieve.io.progress import for_stream
+    from synthsieve.selection.options import SelectionOptions
 
-    how_much, threads = _budget(budget), threads if threads is not None else jobs
-    _check_out(out, data, force=force)
-    if not dry_run:
-        context.with_resource(locked(out))
-    if cluster is not None:
-        refused = {"--dry-run": dry_run, "--curvature": curvature != "none", "--threads": threads is not None}
-        for name in (option for option, given in refused.items() if given):
-            raise SelectionError(f"expected no {name} with --cluster, got it: leave one of them out")
-        sieving = _sieving(
-            entropy_ceiling=entropy_ceiling,
-            keep_fraction=keep_fraction,
-            keep_per_class=per_class,
-            require_label=require_label,
-            method=method,
-            refine=refine,
-            memory_limit=memory_limit,
-            part_rows=part_rows,
-            seed=seed,
-        )
-        told = _on_cluster(data, out, cluster, workers, how_much, epsilon, label, sieving, quiet=quiet)
-        paths = [out / name for name in ("selection", "selected", "summary.json")]
-        _remove_others(out, paths)
-        _say(told, paths, as_json=as_json)
-        return
-    table = read_table(data, label=label)
-    answers: dict[str, Any] = dict(table.answers)
-    said: tuple[str, ...] = ()
-    if "logits" in answers and answers.pop("probabilities", None) is not None:
-        said = ("logits and probabilities given: took the logits, which are more exact",)
-    if dry_run and epsilon is not None:
-        raise SelectionError(
-            "expected --budget with --dry-run, got --epsilon: how many rows it needs is known afterwards"
-        )
+    given = {
+        "budget": _fraction_or_count(budget), "epsilon": epsilon, "entropy_ceiling": entropy_ceiling,
+        "keep_fraction": keep_fraction, "keep_per_class": keep_per_class, "require_label": require_label,
+        "method": method, "refine": refine, "curvature": curvature, "memory_limit": memory_limit,
+        "n_jobs": threads if threads is not None else jobs, "seed": seed, "part_rows": part_rows,
+    }  # fmt: skip
+    chosen = SelectionOptions(**given)  # type: ignore[arg-type]
     if dry_run:
-        _foretell(table, how_much, method, refine, memory_limit, threads, as_json=as_json)
+        if cluster is not None:
+            raise SelectionError(
+                "expected no --dry-run with --cluster, got both: leave one out", code="cluster-options"
+            )
+        cost = estimate_file(data, chosen, label=label)
+        echo(json.dumps(cost, indent=2) if as_json else _describe_cost(cost))
         return
     progress = for_stream("select", quiet=quiet)
-    with closing(progress), warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", PrecisionWarning)
-        selection = sieve(
-            table.features,
-            table.labels,
-            classes=table.classes,
-            **answers,
-            budget=how_much,
-            epsilon=epsilon,
-            entropy_ceiling=entropy_ceiling,
-            keep_fraction=keep_fraction,
-            keep_per_class=per_class,
-            require_label=require_label,
-            method=method,
-            refine=refine,
-            curvature=curvature,
-            memory_limit=memory_limit,
-            n_jobs=threads,
-            seed=seed,
-            progress=progress,
-        )
-    selection = selection.with_notes(*said, *(str(warning.message) for warning in caught))
-    paths = write_selection(out, table, selection)
-    _remove_others(out, paths)
-    _say(selection, paths, as_json=as_json)
-
-
-def _remove_others(out: Path, written: Sequence[Path] = ()) -> None:
-    """Remove what an earlier selection left under names that this one does not write."""
-    for path in (out / name for name in WRITTEN):
-        if path not in written and path.is_dir():
-            shutil.rmtree(path)
-        elif path not in written:
-            path.unlink(missing_ok=True)
-
-
-def _say(told: Told, paths: list[Path], *, as_json: bool) -> None:
+    selection = select_file(
+        data, out, chosen, label=label, cluster=cluster, workers=workers, force=force, progress=progress
+    )
+    files = [str(path) for path in selection.files]
     if as_json:
-        echo(json.dumps({**told.as_dict(), "files": [str(path) for path in paths]}, indent=2))
+        echo(json.dumps({**selection.as_dict(), "files": files}, indent=2))
     else:
-        echo(told.summary())
-        echo("wrote " + ", ".join(str(path) for path in paths))
+        echo(f"{selection.summary()}\nwrote {', '.join(files)}")
 
 
-def _sieving(*, method: str, memory_limit: str | None, **asked: Any) -> Sieving:
-    from synthsieve.distributed.job import Sieving
-    from synthsieve.selection import door
-    from synthsieve.selection.memory import bytes_in
-    from synthsieve.selection.methods import Method
-
-    return Sieving(method=door.one_of(Method, method, "method"), memory_limit=bytes_in(memory_limit), **asked)
-
-
-def _on_cluster(
-    data: Path,
-    out: Path,
-    address: str,
-    workers: int | None,
-    budget: float | int,
-    epsilon: float | None,
-    label: str | None,
-    sieving: Sieving,
-    *,
-    quiet: bool,
-) -> Told:
-    from synthsieve.distributed.on_ray import connected
-    from synthsieve.distributed.select import select_shards
-    from synthsieve.progress import for_stream
-    from synthsieve.selection import door
-    from synthsieve.shards import ENDINGS, open_shards
-    from synthsieve.sieve_files import check_readable
-
-    check_readable(data)
-    if data.is_file() and data.suffix.lower() not in ENDINGS:
-        raise SelectionError(f"expected Parquet with --cluster, got {data.name}: convert it, or leave --cluster out")
-    shards, target = open_shards(data.resolve(), label=label), door.budget_of(budget, epsilon)
-    progress = for_stream("select", quiet=quiet)
-    with connected(address, workers=workers) as engine:
-        return select_shards(shards, out.resolve(), target, sieving=sieving, engine=engine, progress=progress)
-
-
-def _check_out(out: Path, data: Path, *, force: bool) -> None:
-    """Before any work: OUT can be a directory, and nothing in it is overwritten unasked, DATA never."""
-    try:
-        if out.exists() and not out.is_dir():
-            raise SelectionError(f"expected a directory as --out, got the file {out}: choose another name")
-        there = [name for name in WRITTEN if (out / name).exists()]
-    except OSError as error:
-        raise SelectionError(f"expected a directory as --out, got {out} ({error.strerror}): choose another") from None
-    if any((out / name).resolve() == data.resolve() for name in there) or out.resolve() == data.resolve():
-        raise SelectionError(f"expected --out to leave {data.name} alone, got its own directory: choose another")
-    if "summary.json" not in there and was_cut_short(out / "summary.json"):
-        _remove_others(out)  # what a command that was killed had in place before its summary
-        there = []
-    if there and not force:
-        raise SelectionError(
-            f"expected a directory without a selection, got {out} with {there[0]}: choose another, or pass --force"
-        )
-
-
-def _budget(text: str) -> float | int:
+def _fraction_or_count(text: str) -> float | int:
     """`500` is a count, `0.1` a fraction."""
     for kind in (int, float):
         try:
             return kind(text)
         except ValueError:
             continue
-    raise SelectionError(f"expected --budget as a fraction or a count, got {text!r}: try 0.1 or 500")
+    raise SelectionError(f"expected --budget as a fraction or a count, got {text!r}: try 0.1 or 500", code="budget")
 
 
-def _foretell(
-    table: Table,
-    budget: float | int,
-    method: str,
-    refine: bool,
-    memory_limit: str | None,
-    threads: int | None,
-    *,
-    as_json: bool,
-) -> None:
-    from synthsieve.sieve_files import foretell
-
-    told = foretell(table, budget, method, refine, memory_limit, threads)
-    if as_json:
-        echo(json.dumps(told, indent=2))
-    else:
-        echo(
-            f"{told['rows']:,} rows in {told['classes']} classes, {told['selected']:,} to select by {told['method']}: "
-            f"about {told['memory_bytes'] / 1e6:,.0f} MB beyond the input and {told['seconds']:.0f} s on "
-            f"{told['cores']} {'core' if told['cores'] == 1 else 'cores'}; nothing written"
-        )
-        for note in told["notes"][:8]:
-            echo(f"note: {note}")
+def _describe_cost(cost: dict[str, Any]) -> str:
+    lines = [
+        f"{cost['rows']:,} rows in {cost['classes']} classes, {cost['selected']:,} to select by {cost['method']}: "
+        f"about {cost['memory_bytes'] / 1e6:,.0f} MB beyond the input and {cost['seconds']:.0f} s on "
+        f"{cost['cores']} {'core' if cost['cores'] == 1 else 'cores'}; nothing written"
+    ]
+    return "\n".join([*lines, *(f"note: {note}" for note in cost["notes"][:8])])

@@ -1,4 +1,4 @@
-"""Batches without end: one shuffled epoch after another, cut into pieces of equal size."""
+"""Endless batches: one shuffled epoch after another, cut into pieces of equal size."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from synthsieve.errors import CheckpointError, DataError
 class Batches:
     """Row indices, `batch_size` at a time; between two shuffles every row comes exactly once.
 
-    A batch that an epoch's end falls into takes its remainder from the next epoch, so that every batch is full: 50 rows
-    in batches of 100 come exactly twice in each. The generator belongs to this object; nothing else may draw from it.
+    A batch at the end of an epoch is filled from the next one, so that every batch is full: 50 rows in batches of 100
+    come exactly twice in each. `rng` belongs to this object; nothing else may draw from it.
 
-    The state is small: the generator as it was before the current epoch was shuffled, and the place within the epoch.
+    The state is small: the generator's state before the current epoch was shuffled, and the position in the epoch.
     """
 
-    def __init__(self, num_rows: int, batch_size: int, *, generator: np.random.Generator) -> None:
+    def __init__(self, num_rows: int, batch_size: int, *, rng: np.random.Generator) -> None:
         if num_rows < 1:
-            raise DataError("batches need at least one row to draw from, but there is none")
+            raise DataError("batches need at least one row to draw from, but there is none", code="no-rows")
         if batch_size < 1:
-            raise DataError(f"batch_size must be at least 1, but {batch_size} came")
+            raise DataError(f"batch_size must be at least 1, but {batch_size} came", code="batch-size")
         self.num_rows = num_rows
         self.batch_size = batch_size
-        self._generator = generator
+        self._rng = rng
         self._shuffle()
 
     def _shuffle(self) -> None:
-        self._before = self._generator.bit_generator.state
-        self._order = self._generator.permutation(self.num_rows)
+        self._before = self._rng.bit_generator.state
+        self._order = self._rng.permutation(self.num_rows)
         self._position = 0
 
     def __iter__(self) -> Iterator[np.ndarray]:
@@ -51,7 +51,7 @@ class Batches:
         return np.concatenate(pieces).astype(np.int64, copy=False)
 
     def state(self) -> dict[str, Any]:
-        """What `restore` needs to go on with the very next batch; plain numbers and text, ready for JSON."""
+        """What `restore` needs to continue with the next batch; plain numbers and text, ready for JSON."""
         return {
             "num_rows": self.num_rows,
             "batch_size": self.batch_size,
@@ -61,18 +61,22 @@ class Batches:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue where `state` was taken, bit for bit."""
-        mine = {"num_rows": self.num_rows, "batch_size": self.batch_size}
-        theirs = {name: state.get(name) for name in mine}
-        if mine != theirs:
+        expected = {"num_rows": self.num_rows, "batch_size": self.batch_size}
+        stored = {name: state.get(name) for name in expected}
+        if expected != stored:
             raise CheckpointError(
-                f"the batches were stored for {theirs}, but these have {mine}: use the same data and size"
+                f"the stored batches have {stored}, but these {expected}: use the same data", code="other-batches"
             )
         try:
-            self._generator.bit_generator.state = state["generator"]
+            self._rng.bit_generator.state = state["generator"]
             position = int(state["position"])
         except (KeyError, TypeError, ValueError) as error:
-            raise CheckpointError(f"the stored place within the batches is damaged ({error!r}): start afresh") from None
+            raise CheckpointError(
+                f"the stored position in the batches is damaged ({error!r}): start a new run", code="damaged-batches"
+            ) from None
         if not 0 <= position <= self.num_rows:
-            raise CheckpointError(f"the stored place {position} lies outside 0..{self.num_rows}: start afresh")
+            raise CheckpointError(
+                f"position {position} lies outside 0..{self.num_rows}: start a new run", code="damaged-batches"
+            )
         self._shuffle()
         self._position = position

@@ -1,4 +1,4 @@
-"""What people hold rows in (arrays, tensors, sparse matrices, data frames, Arrow), as arrays or Arrow tables."""
+"""Containers of rows (arrays, tensors, sparse matrices, data frames, Arrow) as arrays or Arrow tables."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from synthsieve.data.labels import listed
+from synthsieve.data.checks import brief
+from synthsieve.data.labels import listed, without_mask
 from synthsieve.errors import DataError
 
-MOST_DENSE_BYTES = 4 << 30
+MAX_DENSE_BYTES = 4 << 30
 
 
 def is_frame(given: Any) -> bool:
@@ -23,9 +24,9 @@ def is_series(given: Any) -> bool:
     return hasattr(given, "iloc") and not hasattr(given, "columns")
 
 
-def opened(given: Any) -> Any:
-    """The same where it can be looked at twice; a torch tensor as an array, an Arrow stream as a table, or as a list
-    where it is one column; a masked array with NaN, or None, where it is masked."""
+def materialize(given: Any) -> Any:
+    """The same in a form that can be read twice: a torch tensor as an array, an Arrow stream as a table or, if it is
+    one column, as a list; a masked array with NaN, or None, where it is masked."""
     if hasattr(given, "detach"):
         return as_array(given)
     if isinstance(given, np.ma.MaskedArray):
@@ -37,27 +38,17 @@ def opened(given: Any) -> Any:
     return _read_stream(given) if hasattr(given, "__arrow_c_stream__") else given
 
 
-def without_mask(given: Any) -> np.ndarray:
-    """A masked array as a plain one: numbers with NaN where they are masked, all else with None."""
-    plain, masked = np.asarray(given.data), np.ma.getmaskarray(given)
-    if not masked.any():
-        return plain
-    filled = plain.astype(
-        np.float64 if plain.dtype.kind in "iu" else plain.dtype if plain.dtype.kind == "f" else object
-    )
-    filled[masked] = np.nan if filled.dtype.kind == "f" else None
-    return filled
-
-
 def rows_of(given: Any) -> int:
     """How many examples there are."""
     if hasattr(given, "num_rows"):
         return int(given.num_rows)
-    given = getattr(given, "sounds", given)  # of drawn waveforms
+    given = getattr(given, "sounds", given)  # of `Waveforms`
     if hasattr(given, "shape"):
         return int(given.shape[0]) if given.shape else 0
     if not hasattr(given, "__len__"):
-        raise DataError(f"X must hold a row for each example, but a {type(given).__name__} came: make a list of it")
+        raise DataError(
+            f"X must hold rows, but a {type(given).__name__} came: make a list of it", code="unknown-container"
+        )
     return len(given)
 
 
@@ -65,12 +56,14 @@ def check_names(frame: Any) -> None:
     """Refuse a data frame of which two columns have one name."""
     if not frame.columns.is_unique:
         repeated = sorted({str(name) for name in frame.columns[frame.columns.duplicated()]})
-        raise DataError(f"every column of X needs a name of its own, but {listed(repeated)} came more than once")
+        raise DataError(
+            f"columns of X need different names, but {listed(repeated)} are repeated", code="repeated-column"
+        )
 
 
 def as_items(given: Any) -> Any:
-    """Whatever stands for rows: a data frame or an Arrow table as it is, all else as an array (n, ...)."""
-    given = opened(given)
+    """Rows of any container: a data frame or an Arrow table as it is, all else as an array (n, ...)."""
+    given = materialize(given)
     if is_frame(given) or hasattr(given, "column_names"):
         return given
     if not isinstance(given, list | tuple) or not any(isinstance(item, str) or np.ndim(item) for item in given):
@@ -80,7 +73,7 @@ def as_items(given: Any) -> Any:
     return items
 
 
-def picked(items: Any, rows: np.ndarray) -> Any:
+def take_rows(items: Any, rows: np.ndarray) -> Any:
     """Some rows of what `as_items` gave."""
     if is_frame(items):
         return items.iloc[rows]
@@ -94,10 +87,10 @@ def as_array(given: Any) -> np.ndarray:
         return np.asarray((tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy())
     if hasattr(given, "toarray"):
         needed = int(np.prod(given.shape)) * 4
-        if needed > MOST_DENSE_BYTES:
+        if needed > MAX_DENSE_BYTES:
             raise DataError(
-                f"a sparse X is made dense, but shape {given.shape} would take {needed / 1e9:.0f} GB: make it smaller"
-                " first, with sklearn's TruncatedSVD for instance"
+                f"a dense X of shape {given.shape} takes {needed / 1e9:.0f} GB: try sklearn's TruncatedSVD first",
+                code="too-large",
             )
         return np.asarray(given.toarray())
     array = np.asarray(given)
@@ -121,11 +114,11 @@ def as_arrow(given: Any, names: Sequence[str] | None = None) -> Any:
         return pa.table({name: pa.array(list(cells[:, i])) for i, name in enumerate(names)})
     except OverflowError:
         raise DataError(
-            "X cannot be read as a table: whole numbers beyond 64 bits have no type: store them as floats or as text"
+            "X cannot be read as a table: store integers beyond 64 bits as floats or text", code="unreadable-table"
         ) from None
     except (pa.ArrowException, TypeError, ValueError, IndexError) as error:
         raise DataError(
-            f"X cannot be read as a table ({str(error).splitlines()[0]}): each column needs one type"
+            f"X cannot be read as a table ({brief(error)}): each column needs one type", code="unreadable-table"
         ) from None
 
 
@@ -139,4 +132,4 @@ def _read_stream(given: Any) -> Any:
         try:
             return pa.chunked_array(given).to_pylist()
         except (pa.ArrowException, TypeError, ValueError):
-            raise DataError(f"X cannot be read as an Arrow table ({str(error).splitlines()[0]})") from None
+            raise DataError(f"X cannot be read as an Arrow table ({brief(error)})", code="unreadable-table") from None

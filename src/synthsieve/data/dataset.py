@@ -12,7 +12,7 @@ UNLABELED = -1
 
 
 class Kind(StrEnum):
-    """What one example is, among the modalities that ship with the package; a registered one has a name of its own."""
+    """What one example is, among the modalities that ship with the package; registered ones have other names."""
 
     IMAGE = "image"
     VECTOR = "vector"
@@ -28,10 +28,10 @@ class Examples:
     Attributes:
         x: images (n, channels, height, width), uint8 or float32 in [-1, 1]; vectors (n, features), float32; rows of a
             table (n, columns), float64, NaN where a cell is missing; spectrograms (n, 1, mels, frames), float32; texts
-            (n,), UTF-8 bytes. One's own modality may store any array without objects.
+            (n,), UTF-8 bytes. A registered modality may store any array without objects.
         y: int64 (n,), an index into the data set's `classes`, or -1 where the label is not known.
         groups: int64 (n,) or None. Examples of one group (the digits of one photo) always stay on one side of a split.
-        weights: float64 (n,) or None, how much each label counts in learning; of mean about 1.
+        weights: float64 (n,) or None, how much each label counts in training; of mean about 1.
     """
 
     x: np.ndarray
@@ -45,19 +45,19 @@ class Examples:
 
 @dataclass(frozen=True)
 class Dataset:
-    """A named source with its training examples and, where the source has one, its own test set.
+    """A named source with its training examples and, where the source has one, its test set.
 
     Attributes:
-        name: what the source calls itself.
+        name: of the source.
         kind: a `Kind`, or the name of a registered modality.
         classes: the label of each class index, as text.
         train: the examples to split into labelled, unlabelled and validation.
-        test: the publisher's test set, or None: then the split carves one from `train`.
+        test: the source's test set, or None: then the split takes one from `train`.
         feature_names: for vectors that came from named columns.
-        about: what the kind's encoding must know beside the arrays: the schema of a table, the format of sounds, the
-            range of pixel values that became [-1, 1].
-        notes: sentences worth telling the user (how floats were scaled, which files were passed over).
-        validation: labelled rows that the user gave to choose on, or None: then the split takes some from `train`.
+        metadata: what the encoding needs beside the arrays: the schema of a table, the format of sounds, the range of
+            pixel values that became [-1, 1].
+        notes: messages for the user (how floats were scaled, which files were skipped).
+        validation: labelled rows that the user gave for validation, or None: then the split takes some from `train`.
     """
 
     name: str
@@ -67,7 +67,7 @@ class Dataset:
     test: Examples | None = None
     feature_names: tuple[str, ...] | None = None
     notes: tuple[str, ...] = ()
-    about: Any = None
+    metadata: Any = None
     validation: Examples | None = None
 
     @property

@@ -1,30 +1,23 @@
-"""Files of public data sets: found where the user keeps them, in the cache, or fetched from their publishers.
+"""Files of public data sets: found in `data_dir` or the cache, or downloaded (by pooch) from their publishers.
 
-A file that is already there is taken as it is. A fetched one is written to a partial file, resumed after a cut where
-the server allows it, checked against its published size and SHA-256, and only then given its name.
+An existing file is taken as it is. A downloaded one gets its name only after its SHA-256 has been checked.
 """
 
 from __future__ import annotations
 
-import hashlib
-import http.client
 import os
-import sys
-import urllib.error
-import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
 from urllib.parse import urlsplit
 
 from synthsieve.errors import DownloadError
-from synthsieve.progress import Progress
+from synthsieve.io.locks import hold_lock
+from synthsieve.io.progress import Progress
 
 BLOCK = 1 << 20
 TIMEOUT_SECONDS = 30.0
-MOST_SAID = 200  # characters of a server's words
+MAX_REASON = 200  # characters of a server's or the network's message
 
 
 @dataclass(frozen=True)
@@ -38,7 +31,7 @@ class RemoteFile:
 
 @dataclass(frozen=True)
 class Publication:
-    """The files of one data set and the address they lie under."""
+    """The files of one data set and their base address."""
 
     name: str
     base_url: str
@@ -55,7 +48,7 @@ SVHN = Publication(
     ),
 )
 
-# The publisher's own address (yann.lecun.com) often refuses; this mirror, which torchvision uses, holds the same bytes.
+# The publisher's own address (yann.lecun.com) often refuses; torchvision's mirror serves the same bytes.
 # Sizes and SHA-256 as TensorFlow Datasets and others record them for the publisher's files.
 MNIST = Publication(
     "mnist",
@@ -77,7 +70,7 @@ MNIST = Publication(
 )
 
 
-# Sizes and SHA-256 of the publisher's files, as copies of them elsewhere have them too.
+# Sizes and SHA-256 of the publisher's files, which agree with those of their mirrors.
 ADULT = Publication(
     "adult",
     "https://archive.ics.uci.edu/ml/machine-learning-databases/adult/",
@@ -92,19 +85,16 @@ def cache_dir() -> Path:
     """`$SYNTHSIEVE_CACHE`, or the folder where this platform keeps its users' caches."""
     if given := os.environ.get("SYNTHSIEVE_CACHE"):
         return Path(given).expanduser()
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "synthsieve"
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "synthsieve"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "synthsieve"
+    import pooch
+
+    return Path(pooch.os_cache("synthsieve"))
 
 
 def find(publication: Publication, file: RemoteFile, data_dir: Path | None) -> Path | None:
-    """The file, plain or gzipped, in `data_dir`, in its folder of the set's name, or in the cache; None if absent."""
+    """The file, plain or gzipped, in `data_dir`, in its subfolder of the set's name, or in the cache; else None."""
     folders = [] if data_dir is None else [Path(data_dir), Path(data_dir) / publication.name]
-    names = dict.fromkeys((file.name, file.name.removesuffix(".gz")))
     for folder in (*folders, cache_dir() / publication.name):
-        for name in names:
+        for name in (file.name, file.name.removesuffix(".gz")):
             if (folder / name).is_file():
                 return folder / name
     return None
@@ -113,7 +103,7 @@ def find(publication: Publication, file: RemoteFile, data_dir: Path | None) -> P
 def obtain(
     publication: Publication, *, data_dir: Path | None, progress: Progress, base_url: str | None = None
 ) -> list[Path]:
-    """Every file of `publication`, in order, downloading those found nowhere to `data_dir`/name or to the cache.
+    """Every file of `publication`, in order; missing ones are downloaded to `data_dir`/name or to the cache.
 
     `base_url` replaces the publisher's address; so does $SYNTHSIEVE_MIRROR, which holds a folder for each set.
     """
@@ -128,120 +118,67 @@ def obtain(
 
 
 def fetch(file: RemoteFile, folder: Path, *, base_url: str, progress: Progress) -> Path:
-    """Download one file into `folder`: whole and checked, or a `DownloadError` and nothing under its final name."""
+    """Download one file into `folder`; a `DownloadError` leaves nothing under its final name."""
+    import pooch
+    import requests
+
     url = f"{base_url.rstrip('/')}/{file.name}"
     _check_address(url)
-    final = folder / file.name
-    partial = folder / f"{file.name}.partial"
+    pooch.get_logger().setLevel("WARNING")
+
+    def download(url: str, target: str, _: object) -> None:
+        headers = {"User-Agent": "synthsieve", "Accept-Encoding": "identity"}
+        progress.update(0, file.size, file.name)
+        with (
+            requests.get(url, stream=True, timeout=TIMEOUT_SECONDS, headers=headers) as response,
+            open(target, "wb") as stream,
+        ):
+            response.raise_for_status()
+            for block in response.iter_content(BLOCK):
+                stream.write(block)
+                if stream.tell() > file.size:
+                    raise _wrong_file(file, url)
+                progress.update(stream.tell(), file.size, file.name)
+
+    busy = DownloadError(f"another process is downloading {file.name} to {folder}: wait for it", code="locked")
+    by_hand = f"put {file.name} into {folder} yourself"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with _locked(partial) as stream:
-            _stream(url, stream, file, progress)
-            stream.flush()
-            os.fsync(stream.fileno())
-            _check(url, partial, file)
-            # Not `written_atomically`: the partial file must outlive a cut connection, to be resumed.
-            os.replace(partial, final)
-    except urllib.error.HTTPError as error:
-        raise DownloadError(f"{url} answered {error.code} {_said(error.reason)}: {_otherwise(file, folder)}") from None
-    except (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError) as error:
-        reason = getattr(error, "reason", None) or error or type(error).__name__
+        with closing(progress), hold_lock(folder / f".{file.name}.lock", busy):
+            pooch.retrieve(url, f"sha256:{file.sha256}", fname=file.name, path=folder, downloader=download)
+    except requests.HTTPError as error:
+        raise DownloadError(f"the server answered {_reason(error)}: {by_hand}", code="http-status") from None
+    except requests.RequestException as error:
         raise DownloadError(
-            f"{file.name} could not be fetched from {url} ({_said(reason)}): check the network, or "
-            f"{_otherwise(file, folder)}"
+            f"{url} cannot be reached ({_reason(error)}): check the network, or {by_hand}", code="network"
         ) from None
     except OSError as error:
-        raise DownloadError(f"{file.name} could not be written to {folder} ({error}): choose another folder") from None
-    finally:
-        progress.close()
-        if partial.is_file() and partial.stat().st_size == 0:
-            partial.unlink()
-    return final
+        raise DownloadError(
+            f"{file.name} could not be written to {folder} ({error}): choose another folder", code="unwritable"
+        ) from None
+    except ValueError:  # of pooch, where the hash does not match
+        raise _wrong_file(file, url) from None
+    return folder / file.name
 
 
 def _check_address(url: str) -> None:
     try:
         parts = urlsplit(url)
-        good = parts.scheme in ("http", "https") and bool(parts.hostname)
+        valid = parts.scheme in ("http", "https") and bool(parts.hostname)
     except ValueError:
-        good = False
-    if not good:
-        raise DownloadError(f"{url} must be an http or https address: correct SYNTHSIEVE_MIRROR, or unset it")
+        valid = False
+    if not valid:
+        raise DownloadError(
+            f"{url} must be an http or https address: correct SYNTHSIEVE_MIRROR, or unset it", code="bad-address"
+        )
 
 
-def _said(reason: object) -> str:
-    """What a server or the network said, as part of one sentence."""
-    return " ".join(str(reason).split())[:MOST_SAID]
+def _reason(given: object) -> str:
+    return " ".join(str(given).split())[:MAX_REASON]
 
 
-def _otherwise(file: RemoteFile, folder: Path) -> str:
-    return f"put {file.name} into {folder} yourself"
-
-
-def _stream(url: str, stream: BinaryIO, file: RemoteFile, progress: Progress) -> None:
-    """Append what is missing to `stream`; start over where the server cannot resume."""
-    have = stream.seek(0, os.SEEK_END)
-    if have >= file.size:
-        have = stream.truncate(0)
-    request = urllib.request.Request(url, headers={"User-Agent": "synthsieve"})
-    if have:
-        request.add_header("Range", f"bytes={have}-")
-    with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as response:
-        if response.status != http.client.PARTIAL_CONTENT or not _resumes_at(response, have):
-            have = stream.truncate(0)
-        stream.seek(have)
-        progress.update(have, file.size, file.name)
-        # One byte more than the published size is enough to know that the file is another one.
-        while have <= file.size and (block := response.read(min(BLOCK, file.size + 1 - have))):
-            stream.write(block)
-            have += len(block)
-            progress.update(have, file.size, file.name)
-        if have < file.size and _was_cut(response):
-            raise DownloadError(
-                f"the connection to {url} was cut after {have:,} of {file.size:,} bytes: run the same command again"
-                " to go on from there"
-            )
-
-
-def _resumes_at(response: http.client.HTTPResponse, have: int) -> bool:
-    return (response.getheader("Content-Range") or "").startswith(f"bytes {have}-")
-
-
-def _was_cut(response: http.client.HTTPResponse) -> bool:
-    """Whether the server announced more than it sent (`length` is what is still owed), or announced nothing."""
-    return response.length is None or response.length > 0
-
-
-def _check(url: str, partial: Path, file: RemoteFile) -> None:
-    """Size and SHA-256, or the partial file is removed and the reader told."""
-    digest = hashlib.sha256()
-    with partial.open("rb") as stream:
-        while block := stream.read(BLOCK):
-            digest.update(block)
-    size = partial.stat().st_size
-    if size == file.size and digest.hexdigest() == file.sha256:
-        return
-    partial.unlink()
-    came = f"{size:,} bytes instead of {file.size:,}" if size != file.size else f"SHA-256 {digest.hexdigest()[:12]}..."
-    raise DownloadError(
-        f"{url} is not the published {file.name} (it has {came}, expected SHA-256 {file.sha256[:12]}...): try again"
-        " later, or set SYNTHSIEVE_MIRROR to another address"
+def _wrong_file(file: RemoteFile, url: str) -> DownloadError:
+    return DownloadError(
+        f"{url} is not the published file (SHA-256 {file.sha256[:12]}...): try later, or set SYNTHSIEVE_MIRROR",
+        code="wrong-checksum",
     )
-
-
-@contextmanager
-def _locked(partial: Path) -> Iterator[BinaryIO]:
-    """The partial file, open for reading and writing by this process alone (where the platform has file locks)."""
-    with partial.open("ab") as create:
-        create.flush()
-    with partial.open("r+b") as stream:
-        try:
-            import fcntl
-        except ImportError:  # Windows: two downloads at once end in a checksum error, nothing worse
-            pass
-        else:
-            try:
-                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise DownloadError(f"another process is downloading {partial}: wait until it is done") from None
-        yield stream

@@ -1,20 +1,25 @@
-"""Labels of any kind become class indices: 0, 1, 2, ... in sorted order, -1 where the label is not known."""
+"""Labels become class indices: 0, 1, 2, ... in sorted order, -1 where the label is not known.
+
+`read_labels` is for files, whose labels are integers or text. `read_targets` is for labels in memory, of any type, with
+-1, None, NaN or an empty text where a label is not known; classes keep that type.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from synthsieve.data.dataset import UNLABELED
 from synthsieve.errors import DataError
-from synthsieve.natural_order import sort_naturally
+from synthsieve.io.printable import sort_naturally
 
-LONGEST_LABEL = 200  # characters
-FEWEST_FOR_ID = 20  # rows: in shorter data, labels that all differ are no sign of an identifier
+MAX_LABEL_LENGTH = 200  # characters
+MIN_ROWS_FOR_ID = 20  # rows: with fewer, labels that all differ are no sign of an identifier
 MANY_CLASSES = 50  # from here on, more classes than half the labels are a mistake, not very few labels
-MANY_NUMBERS = 10  # numbers with a fraction: more different ones are rather measured than classes
+MANY_NUMBERS = 10  # numbers with a fraction: more different ones are rather measurements than classes
 
 
 @dataclass(frozen=True)
@@ -24,7 +29,7 @@ class Labels:
     Attributes:
         y: int64 (n,), indices into `classes`, or -1.
         classes: the distinct labels as text, integers in numerical order, other text in its own.
-        notes: sentences worth telling the user.
+        notes: messages for the user.
     """
 
     y: np.ndarray
@@ -32,45 +37,78 @@ class Labels:
     notes: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class Targets:
+    """Class indices and the labels they stand for.
+
+    Attributes:
+        y: int64 (n,), indices into `classes`, or -1.
+        classes: the distinct known labels, sorted, of the type they came in.
+    """
+
+    y: np.ndarray
+    classes: np.ndarray
+
+
 def read_labels(raw: np.ndarray, *, origin: str, classes: tuple[str, ...] | None = None) -> Labels:
     """Class indices of `raw` (n,): integers with -1 for unlabelled, or text with "" for unlabelled.
 
-    With `classes` given (a test set), every label must be one of them. `origin` names the place in errors.
+    With `classes` given (a test set), every label must be one of them. `origin` names the data in errors.
     """
     texts, known = _as_text(np.asarray(raw), origin)
-    if classes is None:
-        classes = tuple(sort_naturally({str(text) for text in np.unique(texts[known])}))
-    index = {text: i for i, text in enumerate(classes)}
     distinct, inverse = np.unique(texts, return_inverse=True)
-    strangers = [str(text) for text in np.unique(texts[known]) if str(text) not in index]
-    if strangers:
+    present = [str(text) for text in np.unique(texts[known])]
+    if classes is None:
+        classes = tuple(sort_naturally(present))
+    index = {text: i for i, text in enumerate(classes)}
+    unknown = [text for text in present if text not in index]
+    if unknown:
         raise DataError(
-            f"{origin}: labels must be among the training classes {listed(classes)}, but {listed(strangers)} came:"
-            " give every class at least one training example, or remove these rows"
+            f"{origin}: {listed(unknown)} are not among the training classes {listed(classes)}: remove these rows",
+            code="unknown-class",
         )
     of_distinct = np.array([index.get(str(text), UNLABELED) for text in distinct], dtype=np.int64)
     y = of_distinct[inverse.reshape(-1)] if len(distinct) else np.zeros(0, dtype=np.int64)
     return Labels(np.where(known, y, UNLABELED).astype(np.int64), classes)
 
 
+def _as_text(raw: np.ndarray, origin: str) -> tuple[np.ndarray, np.ndarray]:
+    """Labels as text (n,) and which of them are known (n,)."""
+    if raw.ndim == 2 and raw.shape[1] == 1:
+        raw = raw[:, 0]
+    if raw.ndim != 1:
+        raise DataError(f"{origin}: labels must have shape (n,), but came with {raw.shape}", code="label-shape")
+    if raw.dtype.kind == "b":
+        return raw.astype(np.int64).astype(str), np.ones(len(raw), dtype=bool)
+    if raw.dtype.kind in "iu" and not (len(raw) and raw.min() < UNLABELED):
+        return raw.astype(str), raw != UNLABELED
+    if raw.dtype.kind == "U":
+        return raw, raw != ""
+    came = f"{raw.min()}" if raw.dtype.kind in "iu" else f"{raw.dtype}"
+    raise DataError(
+        f"{origin}: labels must be text or integers from 0 (unlabelled: empty or -1), but {came} came",
+        code="label-type",
+    )
+
+
 def check_classes(labels: Labels, *, origin: str) -> tuple[str, ...]:
     """Refuse labels that look like an identifier or like measured numbers; a note where they may be either.
 
-    `origin` names the labels in the sentence: "a.csv: column 'id'".
+    `origin` names the labels in the message: "a.csv: column 'id'".
     """
     count, labeled = len(labels.classes), int((labels.y != UNLABELED).sum())
-    said = f"{origin} has {count:,} different values in {labeled:,} labelled rows"
+    found = f"{origin} has {count:,} different values in {labeled:,} labelled rows"
     if _are_fractions(labels.classes):
         what = "a measured number: synthsieve predicts classes, so sort the numbers into bins, or name the class column"
         if count >= MANY_NUMBERS and count > labeled / 2:
-            raise DataError(f"{said}: it looks like {what}")
-        return (f"{said}, each taken as a class: it may be {what}",) if count > MANY_NUMBERS else ()
-    all_differ = count == labeled == len(labels.y) and labeled >= FEWEST_FOR_ID
+            raise DataError(f"{found}: it looks like {what}", code="not-classes")
+        return (f"{found}, each taken as a class: it may be {what}",) if count > MANY_NUMBERS else ()
+    all_differ = count == labeled == len(labels.y) and labeled >= MIN_ROWS_FOR_ID
     if all_differ or (count > labeled / 2 and count >= MANY_CLASSES):
         what = "an identifier" if count > 0.9 * labeled else "an identifier or a measured number"
-        raise DataError(f"{said}: it looks like {what}, not a class: name the class column")
-    if count > labeled / 2 and count >= FEWEST_FOR_ID:
-        return (f"{said}, each taken as a class: check that it is not an identifier",)
+        raise DataError(f"{found}: it looks like {what}, not a class: name the class column", code="not-classes")
+    if count > labeled / 2 and count >= MIN_ROWS_FOR_ID:
+        return (f"{found}, each taken as a class: check that it is not an identifier",)
     return ()
 
 
@@ -84,39 +122,124 @@ def _are_fractions(classes: tuple[str, ...]) -> bool:
 
 
 def check_lengths(texts: Iterable[str], *, origin: str) -> None:
-    """Refuse long texts before they become an array, which takes as much for each row as for the longest."""
+    """Refuse long labels before they become an array, which takes as much for each row as for the longest."""
     longest = max(map(len, texts), default=0)
-    if longest > LONGEST_LABEL:
+    if longest > MAX_LABEL_LENGTH:
         raise DataError(
-            f"{origin}: labels may have {LONGEST_LABEL} characters at most, but one has {longest:,}: name the column of"
-            " classes"
+            f"{origin}: a label has {longest:,} characters, more than {MAX_LABEL_LENGTH}: name the label column",
+            code="long-label",
         )
-
-
-def _as_text(raw: np.ndarray, origin: str) -> tuple[np.ndarray, np.ndarray]:
-    """Labels as text (n,) and which of them are known (n,)."""
-    if raw.ndim == 2 and raw.shape[1] == 1:
-        raw = raw[:, 0]
-    if raw.ndim != 1:
-        raise DataError(f"{origin}: labels must have shape (n,), but came with shape {raw.shape}: pass one label a row")
-    if raw.dtype.kind == "b":
-        return raw.astype(np.int64).astype(str), np.ones(len(raw), dtype=bool)
-    if raw.dtype.kind in "iu":
-        if len(raw) and raw.min() < UNLABELED:
-            raise DataError(
-                f"{origin}: integer labels must be 0 or more, or -1 for unlabelled, but {raw.min()} came:"
-                " renumber the classes or store them as text"
-            )
-        return raw.astype(str), raw != UNLABELED
-    if raw.dtype.kind == "U":
-        return raw, raw != ""
-    raise DataError(
-        f"{origin}: labels must be integers or text, but came as {raw.dtype}: convert them, with -1 or an empty"
-        " text for unlabelled"
-    )
 
 
 def listed(items: tuple[str, ...] | list[str], most: int = 8) -> str:
     """`a, b, c`, cut after `most` items."""
     shown = ", ".join(repr(str(item)) for item in items[:most])
     return shown if len(items) <= most else f"{shown}, ... ({len(items)} in all)"
+
+
+def read_targets(given: Any, classes: np.ndarray | None = None) -> Targets:
+    """Class indices of any labels (n,); with `classes` given, a label that is none of them counts as -1."""
+    raw = as_labels(given)
+    known = is_known(raw)
+    if classes is None:
+        classes, inverse = np.unique(_common_type(raw[known], whole=not known.all()), return_inverse=True)
+        y = np.full(len(raw), UNLABELED, dtype=np.int64)
+        y[known] = inverse.reshape(-1)
+        return Targets(y, classes)
+    index = {label: i for i, label in enumerate(classes.tolist())}
+    flat = [index.get(_plain(label), UNLABELED) if ok else UNLABELED for label, ok in zip(raw, known, strict=True)]
+    return Targets(np.array(flat, dtype=np.int64), classes)
+
+
+def as_labels(given: Any) -> np.ndarray:
+    """Labels in any container as an array of any shape; a masked label is not known.
+
+    A list of text keeps its items, for numpy would turn the -1 or the NaN beside them into text.
+    """
+    if isinstance(given, np.ma.MaskedArray):
+        return without_mask(given)
+    if hasattr(given, "detach"):  # a torch tensor
+        return np.asarray(given.detach().cpu().numpy())
+    plain = np.asarray(given)
+    if plain.dtype.kind == "T":  # numpy's strings of any length
+        return plain.astype(object)
+    if not isinstance(given, list | tuple) or plain.dtype.kind not in "US" or plain.ndim != 1:
+        return plain
+    items = np.empty(len(given), dtype=object)
+    items[:] = given
+    return items
+
+
+def without_mask(given: Any) -> np.ndarray:
+    """A masked array as a plain one: numbers with NaN where they are masked, all else with None."""
+    plain, masked = np.asarray(given.data), np.ma.getmaskarray(given)
+    if not masked.any():
+        return plain
+    filled = plain.astype(
+        np.float64 if plain.dtype.kind in "iu" else plain.dtype if plain.dtype.kind == "f" else object
+    )
+    filled[masked] = np.nan if filled.dtype.kind == "f" else None
+    return filled
+
+
+def stray_words(classes: np.ndarray) -> list[str]:
+    """Classes, among three or more of text, that look like a marker for unlabelled which numpy turned into text."""
+    return [word for word in ("-1", "nan", "None", "<NA>") if len(classes) > 2 and word in classes.tolist()]
+
+
+def is_known(raw: np.ndarray) -> np.ndarray:
+    """Which labels are known: bool (n,)."""
+    if raw.dtype.kind == "f":
+        return ~np.isnan(raw) & (raw != UNLABELED)
+    if raw.dtype.kind == "i":
+        return np.asarray(raw != UNLABELED)
+    if raw.dtype.kind in "mM":
+        return ~np.isnat(raw)
+    if raw.dtype.kind == "U":
+        return np.asarray(raw != "")
+    if raw.dtype.kind == "O":
+        return np.array([_is_label(value) for value in raw], dtype=bool)
+    return np.ones(len(raw), dtype=bool)
+
+
+def _is_label(value: Any) -> bool:
+    if not _is_present(value) or (isinstance(value, str) and value == ""):
+        return False
+    return isinstance(value, str | bool) or value != UNLABELED
+
+
+def _is_present(value: Any) -> bool:
+    nan = isinstance(value, float | np.floating) and value != value
+    return not nan and value is not None and type(value).__name__ not in ("NAType", "NaTType")
+
+
+def _common_type(labels: np.ndarray, *, whole: bool) -> np.ndarray:
+    """Labels of an object array in the one type they share; with `whole`, floats that are whole become integers.
+
+    Integers beside NaN come as floats, and their user thinks of integers.
+    """
+    if labels.dtype.kind == "O" and len(labels):
+        if len({isinstance(label, str) for label in labels}) > 1:
+            raise DataError(
+                "labels must all be text or all be numbers, but both came: write 1 as '1'", code="mixed-labels"
+            )
+        labels = np.array(labels.tolist())
+    if whole and labels.dtype.kind == "f" and np.isfinite(labels).all() and (labels == np.rint(labels)).all():
+        return labels.astype(np.int64)
+    return labels
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def read_groups(given: Any, count: int) -> np.ndarray:
+    """A number for the group of each of `count` rows, named by any type: int64 (count,); an unnamed row is a group."""
+    names = as_labels(given)
+    if names.shape != (count,):
+        raise DataError(
+            f"groups must name one for each of {count} rows, but came with shape {names.shape}", code="group-shape"
+        )
+    numbers: dict[Any, int] = {}
+    keys = (_plain(name) if _is_present(name) else (None, row) for row, name in enumerate(names))
+    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)

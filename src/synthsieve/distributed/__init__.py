@@ -1,6 +1,5 @@
-"""Drawing and selecting where one process is too small: many workers, or one machine and its disk.
+"""Sampling, selection and training on many workers, or on one machine and its disk.
 
-What is done is written here as plain functions of a block or a part number (`scoring`, `threshold`, `sorting`,
-`rounds`, `writing`); who does it is an `engine`: this process, or Ray. Blocks and parts follow from the data and the
-seed alone, so the same bytes come out whoever works, and a lost worker costs its block.
+The tasks are plain functions of a block or part number; an `engine` runs them: this process, or Ray. Blocks and parts
+depend on the data and the seed alone, so the output is the same whatever runs them, and a lost worker costs one task.
 """

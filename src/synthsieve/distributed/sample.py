@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 
 from synthsieve.distributed.engine import Engine
-from synthsieve.distributed.work_folder import HIDDEN, WorkFolder
-from synthsieve.drawing import BLOCK, chain_seed, decode, draw_latents
-from synthsieve.entropy import entropy_of_logits
+from synthsieve.distributed.selection.work_dir import HIDDEN, WorkFolder
 from synthsieve.errors import ConfigError
-from synthsieve.files import write_json, written_atomically
-from synthsieve.progress import Progress, Silent
+from synthsieve.io.files import atomic_write, write_json
+from synthsieve.io.progress import NullProgress, Progress
+from synthsieve.models.generate import BLOCK, chain_seed
 from synthsieve.sampling.langevin import LangevinSettings
+from synthsieve.selection.entropy import entropy_of_logits
 
-ABOUT = "_samples.json"  # hidden from readers of Parquet folders
+METADATA = "_samples.json"  # hidden from readers of Parquet folders
 SHARD = 10 * BLOCK  # chains of a file
 
 
@@ -28,9 +28,9 @@ class Drawing:
     """What every worker must know.
 
     Attributes:
-        run: the folder of the fitted run; out: the folder that the shards are written under.
+        run: the folder of the fitted run; out: the folder that the shards are written to.
         per_class, labels: how many chains there are of each class, and of which classes.
-        chains, noise, seed: as in `drawing.draw_samples`.
+        chains, noise, seed: as in `models.generate.draw_samples`.
     """
 
     run: Path
@@ -46,8 +46,9 @@ class Drawing:
         return self.per_class * len(self.labels)
 
     @property
-    def num_shards(self) -> int:
-        return -(-self.count // SHARD)
+    def shards(self) -> list[str]:
+        """The names of the files."""
+        return [f"part-{number:05d}.parquet" for number in range(-(-self.count // SHARD))]
 
     def rows(self, number: int) -> np.ndarray:
         return np.arange(number * SHARD, min((number + 1) * SHARD, self.count))
@@ -56,25 +57,27 @@ class Drawing:
 def sample_shards(drawing: Drawing, *, engine: Engine, progress: Progress | None = None) -> list[Path]:
     """Draw `per_class` samples of each class into OUT/part-NNNNN.parquet, beside OUT/_samples.json; all or none.
 
-    The samples are those of `drawing.draw_samples` with one thread. Columns: `class`, `latent`, `chain_seed`, `x`
-    (flat; its shape is in _samples.json), `logit_CLASS` for every class, `entropy`. `select` reads the folder.
+    The samples are those of `draw_samples` with one thread. Columns: `class`, `latent`, `chain_seed`, `x` (flat; its
+    shape is in _samples.json), `logit_CLASS` for every class, `entropy`. `synthsieve select` reads the folder.
     """
-    progress, out = progress or Silent(), drawing.out
-    there = [path.name for path in out.iterdir() if path.name != HIDDEN] if out.is_dir() else []
-    if there or (out.exists() and not out.is_dir()):
-        found = there[0] if there else "a file of that name"
-        raise ConfigError(f"expected --to as a new or empty folder, got {out} with {found}: choose another")
+    progress, out = progress or NullProgress(), drawing.out
+    present = [path.name for path in out.iterdir() if path.name != HIDDEN] if out.is_dir() else []
+    if present or (out.exists() and not out.is_dir()):
+        found = present[0] if present else "a file of that name"
+        raise ConfigError(
+            f"expected --to as a new or empty folder, got {out} with {found}: choose another", code="output-exists"
+        )
     created, work = not out.exists(), WorkFolder.within(out)
     try:
-        about: dict[str, Any] = {}
-        for number, told in enumerate(engine.blocks(partial(draw_shard, drawing), drawing.num_shards), 1):
-            about = _about(drawing, told)
-            progress.update(number, drawing.num_shards)
-        write_json(work.path / ABOUT, about)
-        names = _names(drawing)
-        for name in (*names, ABOUT):
+        settings = {"per_class": drawing.per_class, "seed": drawing.seed, "noise": drawing.noise}
+        metadata = {"rows": drawing.count, **settings, **asdict(drawing.chains), "shards": drawing.shards}
+        for number, stored in enumerate(engine.blocks(partial(draw_shard, drawing), len(drawing.shards)), 1):
+            metadata |= stored
+            progress.update(number, len(drawing.shards))
+        write_json(work.path / METADATA, metadata)
+        for name in (*drawing.shards, METADATA):
             work.publish(name, out / name)
-        return [out / name for name in names]
+        return [out / name for name in drawing.shards]
     finally:
         progress.close()
         work.remove()
@@ -83,58 +86,43 @@ def sample_shards(drawing: Drawing, *, engine: Engine, progress: Progress | None
 
 
 def draw_shard(drawing: Drawing, number: int) -> dict[str, Any]:
-    """Draw one shard and write it; returns the shape and type of x."""
+    """Draw one shard and write it; returns the classes, and the shape and type of x."""
     import pyarrow as pa
     import pyarrow.parquet as pq
     import torch
 
+    from synthsieve.evaluation.predict import draw_and_score
+    from synthsieve.settings import EntropyAt
+
     torch.set_num_threads(1)  # another number may round sums otherwise
-    run, model = _opened(drawing.run)
+    run, model = _open_run(drawing.run)
     rows = drawing.rows(number)
     y, place = np.asarray(drawing.labels)[rows // drawing.per_class], rows % drawing.per_class
     pairs = zip(y.tolist(), place.tolist(), strict=True)
     seeds = np.array([chain_seed(drawing.seed, label, within) for label, within in pairs])
-    z = draw_latents(model, y, seeds, chains=drawing.chains)
-    x = decode(model, run.encoding, z, seeds, noise=drawing.noise)
-    logits = _judged(run, model, x, z)
-    classes = run.split.classes
+    drawn = draw_and_score(model, run.encoding, y, seeds, chains=drawing.chains, noise=drawing.noise, keep_x=True)
+    logits = drawn.logits_x if run.settings.augmentation.entropy_at is EntropyAt.X else drawn.logits_z
+    x, classes = drawn.x, [str(name) for name in run.split.classes]
     columns = {
-        "class": pa.array([str(classes[label]) for label in y], pa.string()),
-        "latent": _lists(z),
+        "class": pa.array([classes[label] for label in y], pa.string()),
+        "latent": _lists(drawn.z),
         "chain_seed": pa.array(seeds),
         "x": _lists(x.reshape(len(x), -1)),
         **{f"logit_{name}": pa.array(np.ascontiguousarray(logits[:, k])) for k, name in enumerate(classes)},
         "entropy": pa.array(entropy_of_logits(logits)),
     }
-    with written_atomically(drawing.out / HIDDEN / _name(number)) as partial_name:
+    with atomic_write(drawing.out / HIDDEN / drawing.shards[number]) as partial_name:
         pq.write_table(pa.table(columns), partial_name)
-    return {"shape": list(x.shape[1:]), "dtype": str(x.dtype), "classes": [str(name) for name in classes]}
+    return {"classes": classes, "x": {"shape": list(x.shape[1:]), "dtype": str(x.dtype)}}
 
 
 @cache
-def _opened(path: Path) -> tuple[Any, Any]:
+def _open_run(path: Path) -> tuple[Any, Any]:
     """The run and its model, once for each worker."""
-    from synthsieve.learning.run_folder import RunFolder
+    from synthsieve.training.run_dir import RunDirectory
 
-    run = RunFolder.open(path)
-    return run, run.model()
-
-
-def _judged(run: Any, model: Any, x: np.ndarray, z: np.ndarray) -> np.ndarray:
-    """The logits that entropies are taken from, as the run's settings say: float32 (n, num_classes)."""
-    import torch
-
-    from synthsieve.config import EntropyAt
-
-    found = []
-    with torch.no_grad():
-        for start in range(0, len(z), BLOCK):
-            part = slice(start, start + BLOCK)
-            at = torch.from_numpy(z[part])
-            if run.settings.augmentation.entropy_at is EntropyAt.X:
-                at = model.posterior(torch.from_numpy(run.encoding.encode(x[part]))).mean
-            found.append(model.energy.class_logits(at).numpy())
-    return np.concatenate(found)
+    run = RunDirectory.open(path)
+    return run, run.load_model()
 
 
 def _lists(matrix: np.ndarray) -> Any:
@@ -142,26 +130,3 @@ def _lists(matrix: np.ndarray) -> Any:
     import pyarrow as pa
 
     return pa.FixedSizeListArray.from_arrays(pa.array(np.ascontiguousarray(matrix).ravel()), matrix.shape[1])
-
-
-def _about(drawing: Drawing, told: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "rows": drawing.count,
-        "per_class": drawing.per_class,
-        "classes": told["classes"],
-        "x": {"shape": told["shape"], "dtype": told["dtype"]},
-        "seed": drawing.seed,
-        "num_steps": drawing.chains.num_steps,
-        "step_size": drawing.chains.step_size,
-        "temperature": drawing.chains.temperature,
-        "noise": drawing.noise,
-        "shards": _names(drawing),
-    }
-
-
-def _names(drawing: Drawing) -> list[str]:
-    return [_name(number) for number in range(drawing.num_shards)]
-
-
-def _name(number: int) -> str:
-    return f"part-{number:05d}.parquet"

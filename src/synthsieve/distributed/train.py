@@ -1,7 +1,4 @@
-"""Training under Ray Train: `learning.loop.fit` in several workers, each with its share of every batch.
-
-Ray starts the workers and lets them meet; from then on they are the processes of `together`, as under torchrun.
-"""
+"""Training under Ray Train: `training.loop.fit` in several workers, which form a process group as under torchrun."""
 
 from __future__ import annotations
 
@@ -9,24 +6,25 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from synthsieve.config import Settings
-from synthsieve.distributed.on_ray import required
+from synthsieve.data.origin import Origin
+from synthsieve.distributed.ray_engine import required
 from synthsieve.errors import ClusterError
-from synthsieve.learning.run_folder import Origin, RunFolder
-from synthsieve.lock import locked
-from synthsieve.together import backend
+from synthsieve.io.locks import locked
+from synthsieve.settings import Settings
+from synthsieve.training.parallel import backend
+from synthsieve.training.run_dir import RunDirectory
 
 
-def fit_on_cluster(out: Path, origin: Origin, settings: Settings, *, workers: int, gpu: bool = False) -> RunFolder:
-    """Fit a run in OUT on the cluster this process is connected to (`on_ray.connected`); go on with one that is there.
+def fit_on_cluster(out: Path, origin: Origin, settings: Settings, *, workers: int, gpu: bool = False) -> RunDirectory:
+    """Fit or resume a run in OUT on the cluster that this process is connected to.
 
-    Every worker must see OUT and the data under the same names. One that is lost ends the training, whose last
-    checkpoint is whole: call this again.
+    Every worker must see OUT and the data under the same names. A lost worker ends the training; call this again to
+    resume from the last checkpoint.
     """
     required()
     with locked(out):
         _train(out, origin, settings, workers=workers, gpu=gpu)
-    return RunFolder.open(out)
+    return RunDirectory.open(out)
 
 
 def _train(out: Path, origin: Origin, settings: Settings, *, workers: int, gpu: bool) -> None:
@@ -34,7 +32,7 @@ def _train(out: Path, origin: Origin, settings: Settings, *, workers: int, gpu: 
     from ray.train.torch import TorchConfig, TorchTrainer
 
     storage = out.resolve() / ".ray-train"
-    asked = {
+    config = {
         "out": str(out.resolve()),
         "origin": vars(origin),
         "settings": settings.model_dump(mode="json"),
@@ -42,7 +40,7 @@ def _train(out: Path, origin: Origin, settings: Settings, *, workers: int, gpu: 
     }
     trainer = TorchTrainer(
         _fit,
-        train_loop_config=asked,
+        train_loop_config=config,
         scaling_config=ScalingConfig(num_workers=workers, use_gpu=gpu),
         torch_config=TorchConfig(backend=backend(gpu=gpu)),
         run_config=RunConfig(name="fit", storage_path=str(storage)),
@@ -50,34 +48,28 @@ def _train(out: Path, origin: Origin, settings: Settings, *, workers: int, gpu: 
     try:
         trainer.fit()
     except Exception as error:
-        sentence = str(error.__cause__ or error).strip().splitlines()[-1]
+        reason = str(error.__cause__ or error).strip().splitlines()[-1]
         raise ClusterError(
-            f"training in {workers} workers ended ({sentence}): find out why, then call it again to go on"
+            f"training in {workers} workers ended ({reason}): find out why, then call it again to resume",
+            code="training-failed",
         ) from error
     finally:
-        shutil.rmtree(storage, ignore_errors=True)  # Ray's own notes
+        shutil.rmtree(storage, ignore_errors=True)
 
 
-def _fit(asked: dict[str, Any]) -> None:
-    """What each worker does."""
+def _fit(config: dict[str, Any]) -> None:
+    """Runs in each worker."""
     import torch
     from ray.train.torch import get_device
 
-    from synthsieve.config import settings_from
-    from synthsieve.learning.learner import CPU
-    from synthsieve.learning.loop import fit
-    from synthsieve.together import joined
+    from synthsieve.settings import settings_from
+    from synthsieve.training.loop import fit
+    from synthsieve.training.parallel import init_process_group
+    from synthsieve.training.state import CPU
 
     torch.set_num_threads(1)
-    out, origin, settings = Path(asked["out"]), Origin(**asked["origin"]), settings_from(asked["settings"])
+    out, origin, settings = Path(config["out"]), Origin(**config["origin"]), settings_from(config["settings"])
     dataset = origin.load()
-    with joined() as together:
-        there = RunFolder.exists(out)
-        together.wait()  # until all have looked
-        if there:
-            run = RunFolder.open(out)
-            run.check_asked(settings, dataset)
-        else:
-            run = RunFolder.create(out, origin, settings, dataset, write=together.first)
-        together.wait()
-        fit(run, dataset, together=together, device=get_device() if asked["gpu"] else CPU)
+    with init_process_group() as group:
+        run = RunDirectory.open_or_create(out, origin, settings, dataset, group=group)
+        fit(run, dataset, group=group, device=get_device() if config["gpu"] else CPU)

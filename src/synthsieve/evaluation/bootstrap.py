@@ -1,7 +1,7 @@
-"""Resampling of paired answers: the bootstrap behind every interval, and the standard errors behind every choice.
+"""Bootstrap resampling of paired answers, and standard errors of paired differences.
 
-Answers come as `Answers`, or as bool arrays that say which examples are right. Seeds may share their examples (crossed
-resampling) or have their own (nested resampling).
+Answers are `Answers`, or bool arrays that say which examples are right. Seeds may share their examples (crossed
+resampling) or have separate ones (nested resampling).
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from synthsieve.config import Metric
 from synthsieve.evaluation.answers import Answers
 from synthsieve.evaluation.metrics import log_losses, weighted_metric
-from synthsieve.randomness import numpy_stream
+from synthsieve.io.random_streams import numpy_stream
+from synthsieve.settings import Metric
 
-CURVE_RESAMPLES = 500  # of metrics that each resample has to sort the examples for
+CURVE_RESAMPLES = 500  # for metrics that sort the examples of every resample
 _BLOCK = 100  # resamples at a time: their counts of 26,032 examples take 10 MB
 
 
@@ -32,14 +32,14 @@ def score(run: np.ndarray | Answers, metric: Metric) -> float:
 
 
 def strata_of(runs: Sequence[np.ndarray] | Sequence[Answers], metric: Metric) -> list[np.ndarray]:
-    """For each seed the group (n,) that each example is drawn within: its class, or one for all."""
+    """For each seed the stratum (n,) of each example: its class, or one for all with accuracy."""
     if metric is Metric.ACCURACY:
         return [np.zeros(len(run), dtype=np.int64) for run in runs]
     return [np.unique(run.y, return_inverse=True)[1] for run in runs if isinstance(run, Answers)]
 
 
 def effective_size(runs: Sequence[np.ndarray] | Sequence[Answers], metric: Metric, *, shared_items: bool) -> float:
-    """How many examples one added answer is spread over: all of them, or as many as balance makes of them.
+    """The number of examples that one added answer is divided by; smaller with balanced accuracy.
 
     With balanced accuracy one answer of class c counts 1 / (K n_c): n = sqrt(K^3 / sum_c n_c^-2).
     """
@@ -50,13 +50,13 @@ def effective_size(runs: Sequence[np.ndarray] | Sequence[Answers], metric: Metri
     return size
 
 
-def added_answers(resamples: int, size: float, *, generator: np.random.Generator) -> np.ndarray:
+def added_answers(resamples: int, size: float, *, rng: np.random.Generator) -> np.ndarray:
     """One answer in favour and one against, each Poisson(1) times: float64 (resamples,)."""
-    return (generator.poisson(1.0, resamples) - generator.poisson(1.0, resamples)) / size
+    return (rng.poisson(1.0, resamples) - rng.poisson(1.0, resamples)) / size
 
 
 def paired_differences(given: Mapping[str, Sequence[Any]], baseline: str) -> dict[str, list[np.ndarray]]:
-    """d of every arm but the baseline: int8 (n_s,) for each seed, one of -1, 0, 1."""
+    """d of every arm but the baseline: int8 (n_s,) for each seed, values -1, 0, 1."""
     hits = {name: [right_or_wrong(run).astype(np.int8) for run in runs] for name, runs in given.items()}
     return {
         name: [arm - base for arm, base in zip(runs, hits[baseline], strict=True)]
@@ -70,20 +70,20 @@ def resample_nested(
     weights: np.ndarray,
     strata: Sequence[np.ndarray],
     *,
-    generator: np.random.Generator,
+    rng: np.random.Generator,
 ) -> np.ndarray:
-    """Resampled differences where each seed has its own examples: float64 (resamples,).
+    """Resampled differences where each seed has separate examples: float64 (resamples,).
 
-    d is -1, 0 or 1, so the sum of any number of draws is (ones - minus ones) of a multinomial: nothing is gathered.
+    d is -1, 0 or 1, so the sum of draws is (ones - minus ones) of a multinomial.
     """
     total = np.zeros(len(weights))
     for s, (d, group) in enumerate(zip(differences, strata, strict=True)):
         groups = np.unique(group)
         for one in groups:
-            mine = d[group == one]
-            counts = np.array([np.count_nonzero(mine == value) for value in (0, 1, -1)])
-            drawn = generator.multinomial(weights[:, s] * len(mine), counts / len(mine))  # (resamples, 3)
-            total += (drawn[:, 1] - drawn[:, 2]) / (len(mine) * len(groups))
+            members = d[group == one]
+            counts = np.array([np.count_nonzero(members == value) for value in (0, 1, -1)])
+            drawn = rng.multinomial(weights[:, s] * len(members), counts / len(members))  # (resamples, 3)
+            total += (drawn[:, 1] - drawn[:, 2]) / (len(members) * len(groups))
     return total / len(differences)
 
 
@@ -92,11 +92,11 @@ def resample_crossed(
     weights: np.ndarray,
     strata: np.ndarray,
     *,
-    generator: np.random.Generator,
+    rng: np.random.Generator,
 ) -> dict[str, np.ndarray]:
     """Resampled differences where all seeds share their examples: float64 (resamples,) for each arm.
 
-    Counts times differences, a block of resamples at a time; all arms see the same resamples.
+    All arms see the same resamples, which are computed a block at a time.
     """
     num_seeds, groups = weights.shape[1], np.unique(strata)
     share = np.empty(len(strata))
@@ -106,18 +106,18 @@ def resample_crossed(
     draws = np.empty((len(weights), len(differences)))
     for start in range(0, len(weights), _BLOCK):
         block = weights[start : start + _BLOCK]
-        counts = np.stack([_drawn_counts(strata, groups, generator=generator) for _ in block])
+        counts = np.stack([_drawn_counts(strata, groups, rng=rng) for _ in block])
         sums = (counts @ columns).reshape(len(block), len(differences), num_seeds)
         draws[start : start + len(block)] = np.einsum("bas,bs->ba", sums, block) / num_seeds
     return dict(zip(differences, draws.T, strict=True))
 
 
-def _drawn_counts(strata: np.ndarray, groups: np.ndarray, *, generator: np.random.Generator) -> np.ndarray:
-    """How often each example is drawn, as many of each group as there are: float64 (n,)."""
+def _drawn_counts(strata: np.ndarray, groups: np.ndarray, *, rng: np.random.Generator) -> np.ndarray:
+    """How often each example is drawn, within its group: float64 (n,)."""
     counts = np.zeros(len(strata))
     for one in groups:
         rows = np.flatnonzero(strata == one)
-        counts[rows] = np.bincount(generator.integers(0, len(rows), len(rows), dtype=np.int32), minlength=len(rows))
+        counts[rows] = np.bincount(rng.integers(0, len(rows), len(rows), dtype=np.int32), minlength=len(rows))
     return counts
 
 
@@ -128,12 +128,11 @@ def resample_metric(
     metric: Metric,
     shared_items: bool,
     *,
-    generator: np.random.Generator,
+    rng: np.random.Generator,
 ) -> dict[str, np.ndarray]:
     """Resampled differences of a metric of all examples together: float64 (resamples,) for each arm.
 
-    Examples are drawn within their class, so that every class stays there. Log-losses are averaged, the other metrics
-    measured anew.
+    Examples are drawn within their class, so that no class is lost.
     """
     runs: Sequence[Answers] = given[baseline]
     strata = strata_of(runs, Metric.BALANCED_ACCURACY)
@@ -148,7 +147,7 @@ def resample_metric(
     for number, drawn in enumerate(weights):
         for s in np.flatnonzero(drawn) if not shared_items else range(weights.shape[1]):
             if s == 0 or not shared_items:
-                counts = _drawn_counts(strata[s], np.unique(strata[s]), generator=generator)
+                counts = _drawn_counts(strata[s], np.unique(strata[s]), rng=rng)
             if drawn[s]:
                 base = value(baseline, int(s), counts)
                 for name in draws:
@@ -157,7 +156,7 @@ def resample_metric(
 
 
 def percentile_interval(draws: np.ndarray) -> tuple[float, float]:
-    """The middle 95 % of the draws; ends are draws themselves, the outer ones, less what rounding left on a zero."""
+    """The middle 95 % of the draws, rounded outwards to draws; rounding errors around zero are removed."""
     draws = np.round(draws, 12)
     low, high = np.quantile(draws, 0.025, method="lower"), np.quantile(draws, 0.975, method="higher")
     return float(low), float(high)
@@ -168,12 +167,12 @@ def standard_errors(
 ) -> dict[str, float]:
     """Of each arm's mean difference, over examples.
 
-    Accuracy: sqrt(sum_s var_s / n_s) / S, or sqrt(var / n) of the means over seeds where they share their examples;
+    Accuracy: sqrt(sum_s var_s / n_s) / S, or sqrt(var / n) of the means over seeds with shared examples;
     balanced accuracy: the same within each class; other metrics: the standard deviation of resamples.
     """
     if metric not in (Metric.ACCURACY, Metric.BALANCED_ACCURACY):
         weights = np.ones((CURVE_RESAMPLES, len(given[baseline])), dtype=np.int64)
-        draws = resample_metric(given, baseline, weights, metric, shared_items, generator=numpy_stream(0, "choice"))
+        draws = resample_metric(given, baseline, weights, metric, shared_items, rng=numpy_stream(0, "choice"))
         return {name: float(each.std(ddof=1)) for name, each in draws.items()}
     strata = strata_of(given[baseline], metric)
     errors = {}
@@ -185,7 +184,7 @@ def standard_errors(
 
 
 def _variance_of_mean(d: np.ndarray, strata: np.ndarray) -> float:
-    """Of the mean over groups of the means within them: 1/G^2 sum_g var_g / n_g; a group of one counts as of all."""
+    """Of the mean of group means: 1/G^2 sum_g var_g / n_g; a group of one takes the variance of all."""
     groups = np.unique(strata)
     parts = [d[strata == one] for one in groups]
     each = [(part if len(part) > 1 else d).var(ddof=1) / len(part) for part in parts]

@@ -1,32 +1,32 @@
-"""How near synthetic rows of a table are to real ones, column by column and pair by pair.
+"""How similar synthetic rows of a table are to real ones, by column and by pair of columns.
 
 Rows are float64 (n, columns) as a data set stores them, NaN where a cell is missing; the schema says what they are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
 import numpy as np
+from scipy import stats
 
-from synthsieve.data.schema import Column, ColumnType, TableSchema
+from synthsieve.data.modalities.table.schema import Column, ColumnType, TableSchema
 from synthsieve.errors import DataError
 
-MOST_CATEGORIES = 50  # told apart in pairs, the most frequent of the real rows; the others count as one
+MAX_CATEGORIES = 50  # in pairs, the most frequent of the real rows; the others are merged
 CATEGORICAL = (ColumnType.CATEGORY, ColumnType.BOOLEAN)
 
 
 @dataclass(frozen=True)
 class ColumnDistance:
-    """How far one column's synthetic cells are from the real ones.
+    """Distance of the distributions of one column.
 
     Attributes:
-        name: of the column.
+        name: column name.
         measure: `total variation` (categories, missing among them) or `Kolmogorov-Smirnov` (numbers and dates).
-        distance: 0 (alike) to 1 (nothing in common).
+        distance: 0 (the same) to 1 (nothing in common).
         missing_real, missing_synthetic: share of missing cells.
     """
 
@@ -42,12 +42,12 @@ class TableFidelity:
     """Marginals and pairs of synthetic rows beside those of real ones.
 
     Attributes:
-        columns: each column that is learned from.
+        columns: each column that is modelled.
         marginal_distance: the mean of their distances.
-        association_real, association_synthetic: (columns, columns), how much two columns say of each other: Pearson's
+        association_real, association_synthetic: (columns, columns), the dependence of two columns: Pearson's
             correlation of two numbers, Cramer's V of two categories, the correlation ratio of one of each.
         association_distance: mean absolute difference between the two over all pairs; 0 for a single column.
-        floor: the same for held-out real rows in place of the synthetic ones: no sample can be expected to be nearer.
+        floor: the same for held-out real rows in place of the synthetic ones: the smallest distances to expect.
     """
 
     columns: tuple[ColumnDistance, ...]
@@ -75,8 +75,11 @@ def compare_tables(
     """Synthetic rows (m, columns) beside real ones (n, columns); with `held_out` real rows, the floor beside them."""
     for name, rows in (("real", real), ("synthetic", synthetic), ("held_out", held_out)):
         if rows is not None and (rows.ndim != 2 or rows.shape[1] != len(schema) or not len(rows)):
-            raise DataError(f"expected `{name}` rows of shape (n, {len(schema)}) with n at least 1, got {rows.shape}")
-    kept = [(i, column) for i, column in enumerate(schema.columns) if column.is_learned]
+            raise DataError(
+                f"expected `{name}` rows of shape (n, {len(schema)}) with n at least 1, got {rows.shape}",
+                code="bad-shape",
+            )
+    kept = [(i, column) for i, column in enumerate(schema.columns) if column.is_modelled]
     distances = tuple(_distance(column, real[:, i], synthetic[:, i]) for i, column in kept)
     shared = [_merged(column, real[:, i], synthetic[:, i]) for i, column in kept]
     kinds = [column.type in CATEGORICAL for _, column in kept]
@@ -104,17 +107,15 @@ def total_variation(real: np.ndarray, synthetic: np.ndarray) -> float:
 
 
 def kolmogorov_smirnov(real: np.ndarray, synthetic: np.ndarray) -> float:
-    """The largest difference of the two distribution functions, over cells that are there; 1 where one has none."""
-    first, second = (np.sort(cells[~np.isnan(cells)]) for cells in (real, synthetic))
+    """The largest difference of the two distribution functions, without missing cells; 1 where one has none."""
+    first, second = (cells[~np.isnan(cells)] for cells in (real, synthetic))
     if not len(first) or not len(second):
         return float(len(first) != len(second))
-    at = np.concatenate([first, second])
-    below = [np.searchsorted(cells, at, side="right") / len(cells) for cells in (first, second)]
-    return float(np.abs(below[0] - below[1]).max())
+    return float(stats.ks_2samp(first, second, method="asymp").statistic)
 
 
 def correlation(first: np.ndarray, second: np.ndarray) -> float:
-    """Pearson's r of two columns of numbers (n,); 0 where one of them never changes."""
+    """Pearson's r of two columns of numbers (n,); 0 where one of them is constant."""
     a, b = _centred(first), _centred(second)
     size = np.sqrt((a**2).sum() * (b**2).sum())
     return float((a * b).sum() / size) if size > 0 else 0.0
@@ -129,39 +130,31 @@ def correlation_ratio(categories: np.ndarray, numbers: np.ndarray) -> float:
 
 
 def cramers_v(first: np.ndarray, second: np.ndarray) -> float:
-    """The root of chi^2 / (n (smaller number of categories - 1)). int64 (n,) each; 0 where one never changes."""
-    table = np.zeros((first.max() + 1, second.max() + 1))
-    np.add.at(table, (first, second), 1)
-    table = table[table.any(axis=1)][:, table.any(axis=0)]
-    if min(table.shape) < 2:
-        return 0.0
-    expected = table.sum(axis=1, keepdims=True) * table.sum(axis=0, keepdims=True) / table.sum()
-    chi_squared = ((table - expected) ** 2 / expected).sum()
-    return float(np.sqrt(chi_squared / (table.sum() * (min(table.shape) - 1))))
+    """The root of chi^2 / (n (smaller number of categories - 1)). int64 (n,) each; 0 where one is constant."""
+    table = stats.contingency.crosstab(first, second).count
+    return float(stats.contingency.association(table, method="cramer")) if min(table.shape) > 1 else 0.0
 
 
 def _centred(numbers: np.ndarray) -> np.ndarray:
-    """Numbers (n,) about their mean, none beyond 2, so that no square is too large; no correlation sees the scale."""
+    """Numbers (n,) minus their mean, scaled to at most 2 in size, so that squares do not overflow."""
     scaled = numbers / (np.abs(numbers).max() or 1.0)
     centred: np.ndarray = scaled - scaled.mean()
     return centred
 
 
 def _distance(column: Column, real: np.ndarray, synthetic: np.ndarray) -> ColumnDistance:
-    measure: tuple[str, Callable[[np.ndarray, np.ndarray], float]]
-    measure = ("Kolmogorov-Smirnov", kolmogorov_smirnov)
+    missing = [float(np.isnan(cells).mean()) for cells in (real, synthetic)]
     if column.type in CATEGORICAL:
-        measure = ("total variation", total_variation)
-    gaps = [float(np.isnan(cells).mean()) for cells in (real, synthetic)]
-    return ColumnDistance(column.name, measure[0], measure[1](real, synthetic), *gaps)
+        return ColumnDistance(column.name, "total variation", total_variation(real, synthetic), *missing)
+    return ColumnDistance(column.name, "Kolmogorov-Smirnov", kolmogorov_smirnov(real, synthetic), *missing)
 
 
 def _merged(column: Column, real: np.ndarray, synthetic: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The cells, with rare categories (by the real rows) counted as one."""
+    """The cells, with rare categories (by the real rows) merged into one."""
     if column.type not in CATEGORICAL:
         return real, synthetic
     values, counts = np.unique(real[~np.isnan(real)], return_counts=True)
-    frequent = np.sort(values[np.argsort(-counts, kind="stable")[:MOST_CATEGORIES]])
+    frequent = np.sort(values[np.argsort(-counts, kind="stable")[:MAX_CATEGORIES]])
 
     def merge(cells: np.ndarray) -> np.ndarray:
         index = np.searchsorted(frequent, cells)
@@ -172,7 +165,7 @@ def _merged(column: Column, real: np.ndarray, synthetic: np.ndarray) -> tuple[np
 
 
 def _associations(columns: list[np.ndarray], is_category: list[bool]) -> np.ndarray:
-    """(k, k), symmetric, ones on the diagonal; each pair over the rows in which both cells are there."""
+    """(k, k), symmetric, ones on the diagonal; each pair over the rows where neither cell is missing."""
     matrix = np.eye(len(columns))
     for i, j in combinations(range(len(columns)), 2):
         both = ~np.isnan(columns[i]) & ~np.isnan(columns[j])

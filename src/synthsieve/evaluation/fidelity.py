@@ -1,6 +1,6 @@
-"""How near synthetic samples are to real data, in any feature space: shape, moments, tellable, fit to learn from.
+"""How similar synthetic samples are to real data in a feature space: overlap, moments, two-sample test, utility.
 
-Every function takes plain matrices (rows, features); none knows where they come from.
+Every function takes plain matrices (rows, features).
 """
 
 from __future__ import annotations
@@ -10,40 +10,35 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 from scipy import stats
+from scipy.spatial.distance import cdist
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import gen_batches
 
 from synthsieve.errors import DataError
-from synthsieve.evaluation.memorisation import (
-    BLOCK_ROWS,
-    Frame,
-    Placed,
-    check_block_rows,
-    k_nearest,
-    same_space,
-    tiles,
-)
-from synthsieve.randomness import numpy_stream
+from synthsieve.evaluation.accuracy import wilson_interval
+from synthsieve.evaluation.memorization import BLOCK_VALUES, same_space
+from synthsieve.io.random_streams import numpy_stream
 
 EPOCHS = 30
-FEWEST_TOLD = 10  # rows of each kind, half of them to learn from
+MIN_ROWS = 10  # of each kind, half of them for training
 RESAMPLES = 2000
 
 
 @dataclass(frozen=True)
 class Manifold:
-    """How two sets of points overlap, by balls that reach from each point to its k-th neighbour in its own set.
+    """How two sets of points overlap, by balls around each point with its k-th nearest neighbour as radius.
 
     Attributes:
         precision: share of synthetic points in some real ball, 0 to 1.
         recall: share of real points in some synthetic ball, 0 to 1.
-        density: real balls around a synthetic point, over k, on average; about 1 for two samples of one law, or more.
-        coverage: share of real balls that hold a synthetic point, 0 to 1; for two samples of one law 1 - 2^-k, about.
+        density: real balls around a synthetic point, over k, on average; about 1 for two samples of one distribution.
+        coverage: share of real balls with a synthetic point; about 1 - 2^-k for two samples of one distribution.
         neighbours: k.
-        num_real, num_synthetic: how many points there are.
+        num_real, num_synthetic: number of points.
     """
 
     precision: float
@@ -60,12 +55,12 @@ class Manifold:
 
 @dataclass(frozen=True)
 class TwoSample:
-    """How often held-out rows are told apart as real or synthetic; one half means they cannot be.
+    """How well a classifier separates real from synthetic rows; an accuracy of one half means not at all.
 
     Attributes:
-        accuracy: share of held-out rows, as many real as synthetic, that are told rightly.
+        accuracy: share of held-out rows, as many real as synthetic, that are classified correctly.
         low, high: Wilson's 95 % interval of the accuracy.
-        p_value: probability of this accuracy or a higher one by fair coins.
+        p_value: probability of this accuracy or a higher one by guessing.
         count: held-out rows of both kinds.
     """
 
@@ -81,13 +76,13 @@ class TwoSample:
 
 @dataclass(frozen=True)
 class SyntheticTraining:
-    """A classifier learned from synthetic samples, judged on real examples, next to one learned from real ones.
+    """A classifier trained on synthetic samples, tested on real examples, beside one trained on real examples.
 
     Attributes:
-        accuracy: share of real test examples that the one learned from synthetic samples gets right.
+        accuracy: on real test examples, of the classifier trained on synthetic samples.
         low, high: Wilson's 95 % interval of it.
-        count: real test examples.
-        real_accuracy: the same for the one learned from real examples; None without them.
+        count: number of real test examples.
+        real_accuracy: the same for the classifier trained on real examples; None without them.
         gap: real_accuracy - accuracy; None without real examples.
         gap_low, gap_high: 95 % interval of the gap over the choice of test examples; None without real examples.
     """
@@ -105,35 +100,30 @@ class SyntheticTraining:
         return asdict(self)
 
 
-def manifold(real: np.ndarray, synthetic: np.ndarray, *, neighbours: int = 5, block_rows: int = BLOCK_ROWS) -> Manifold:
+def manifold(real: np.ndarray, synthetic: np.ndarray, *, neighbours: int = 5) -> Manifold:
     """Precision and recall (Kynkäänniemi 2019), density and coverage (Naeem 2020) of real (n, d), synthetic (m, d).
 
-    With R_i from real i to its k-th nearest other real, S_j alike for synthetic, D_ij = norm(real_i - synthetic_j):
+    With R_i from real i to its k-th nearest other real, S_j likewise for synthetic, D_ij = norm(real_i - synthetic_j):
     precision = mean_j any_i(D_ij < R_i), recall = mean_i any_j(D_ij < S_j),
     density = sum_ij(D_ij < R_i) / (k m), coverage = mean_i any_j(D_ij < R_i).
-    A point on the rim of a ball is outside. At most `block_rows`^2 distances are held at a time.
+    A point at exactly that distance is outside. Distances are computed for a block of rows at a time.
     """
     real, synthetic = same_space(real=real, synthetic=synthetic)
-    check_block_rows(block_rows)
     if not 1 <= neighbours < min(len(real), len(synthetic)):
         raise DataError(
             f"expected more rows than neighbours={neighbours} (at least 1), got {len(real)} real and {len(synthetic)} "
-            "synthetic: ask for fewer neighbours or give more rows"
+            "synthetic: use fewer neighbours or more rows",
+            code="too-few-rows",
         )
-    frame = Frame.around(real, synthetic)
-    here, there = frame.of(real), frame.of(synthetic)
-    real_reach = _reach(real, neighbours, block_rows) / frame.magnitude
-    synthetic_reach = _reach(synthetic, neighbours, block_rows) / frame.magnitude
-    doubt = here.doubt(there)
+    real_radius, synthetic_radius = _radius(real, neighbours), _radius(synthetic, neighbours)
     balls_around = np.zeros(len(synthetic), dtype=np.int64)
-    covered = np.zeros(len(real), dtype=bool)
-    recalled = np.zeros(len(real), dtype=bool)
-    for rows, columns, tile in tiles(here, there, block_rows):
-        most = doubt[rows].max()
-        inside = _nearer(tile, real_reach[rows, None], most, here, there, rows, columns)
-        balls_around[columns] += np.count_nonzero(inside, axis=0)
-        covered[rows] |= inside.any(axis=1)
-        recalled[rows] |= _nearer(tile, synthetic_reach[None, columns], most, here, there, rows, columns).any(axis=1)
+    covered, recalled = np.zeros(len(real), dtype=bool), np.zeros(len(real), dtype=bool)
+    for rows in gen_batches(len(real), _block_rows(synthetic)):
+        distances = cdist(real[rows], synthetic)
+        inside = distances < real_radius[rows, None]
+        balls_around += np.count_nonzero(inside, axis=0)
+        covered[rows] = inside.any(axis=1)
+        recalled[rows] = (distances < synthetic_radius).any(axis=1)
     return Manifold(
         precision=float((balls_around > 0).mean()),
         recall=float(recalled.mean()),
@@ -155,7 +145,10 @@ def frechet_distance(real: np.ndarray, synthetic: np.ndarray) -> float:
     real, synthetic = same_space(real=real, synthetic=synthetic)
     for name, matrix in (("real", real), ("synthetic", synthetic)):
         if len(matrix) < 2:
-            raise DataError(f"expected at least 2 rows in `{name}` for a covariance, got {len(matrix)}: give more rows")
+            raise DataError(
+                f"expected at least 2 rows in `{name}` for a covariance, got {len(matrix)}: give more rows",
+                code="too-few-rows",
+            )
     first_mean, first = _mean_and_root(real)
     second_mean, second = _mean_and_root(synthetic)
     shared = np.linalg.svd(first @ second.T, compute_uv=False).sum()
@@ -163,24 +156,24 @@ def frechet_distance(real: np.ndarray, synthetic: np.ndarray) -> float:
     return max(0.0, float(apart + (first**2).sum() + (second**2).sum() - 2 * shared))
 
 
-def two_sample_accuracy(real: np.ndarray, synthetic: np.ndarray, *, generator: np.random.Generator) -> TwoSample:
-    """How often a classifier learned on one half tells the other half's real (n, d) from synthetic (m, d) rows.
+def two_sample_accuracy(real: np.ndarray, synthetic: np.ndarray, *, rng: np.random.Generator) -> TwoSample:
+    """How well a classifier trained on one half separates real (n, d) from synthetic (m, d) rows of the other half.
 
-    As many rows of each kind are drawn as the smaller set has; half of each is learned from. The classifier is a
-    network of one hidden layer on standardised features: a linear one is blind to samples of the right mean but the
-    wrong spread, and neighbours vote for the denser set everywhere. If nothing tells the kinds apart, the number right
-    varies at most as that of fair coins, so that the p-value, one-sided, is not too small.
+    As many rows of each kind are drawn as the smaller set has. The classifier is a network of one hidden layer on
+    standardized features: a linear one does not see a wrong variance, and nearest neighbours favour the denser set. If
+    both kinds have the same distribution, the one-sided p-value is not too small.
     """
     real, synthetic = same_space(real=real, synthetic=synthetic)
     size = min(len(real), len(synthetic))
-    if size < FEWEST_TOLD:
+    if size < MIN_ROWS:
         raise DataError(
-            f"expected at least {FEWEST_TOLD} rows of each kind, got {len(real)} real and {len(synthetic)} synthetic: "
-            "give more rows"
+            f"expected at least {MIN_ROWS} rows of each kind, got {len(real)} real and {len(synthetic)} synthetic: "
+            "give more rows",
+            code="too-few-rows",
         )
-    kinds = [m[generator.permutation(len(m))[:size]].astype(np.float64) for m in (real, synthetic)]
+    kinds = [m[rng.permutation(len(m))[:size]].astype(np.float64) for m in (real, synthetic)]
     half = size // 2
-    learn, told = (np.concatenate([kind[part] for kind in kinds]) for part in (slice(half), slice(half, None)))
+    train, test = (np.concatenate([kind[part] for kind in kinds]) for part in (slice(half), slice(half, None)))
     network = make_pipeline(
         StandardScaler(),
         MLPClassifier(
@@ -189,16 +182,16 @@ def two_sample_accuracy(real: np.ndarray, synthetic: np.ndarray, *, generator: n
             batch_size=min(200, 2 * half),
             learning_rate_init=0.005,
             max_iter=EPOCHS,
-            random_state=int(generator.integers(2**31)),
+            random_state=int(rng.integers(2**31)),
         ),
     )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # it stops early on purpose, lest it learn rows by heart
-        network.fit(learn, np.repeat([0, 1], half))
-    right = network.predict(told) == np.repeat([0, 1], size - half)
-    test = stats.binomtest(int(right.sum()), len(right), 0.5, alternative="greater")
-    low, high = _wilson(right)
-    return TwoSample(float(right.mean()), low, high, float(test.pvalue), len(right))
+        warnings.simplefilter("ignore", ConvergenceWarning)  # it stops early on purpose, against overfitting
+        network.fit(train, np.repeat([0, 1], half))
+    right = network.predict(test) == np.repeat([0, 1], size - half)
+    p_value = stats.binomtest(int(right.sum()), len(right), 0.5, alternative="greater").pvalue
+    low, high = wilson_interval(float(right.mean()), len(right))
+    return TwoSample(float(right.mean()), low, high, float(p_value), len(right))
 
 
 def train_on_synthetic(
@@ -212,14 +205,17 @@ def train_on_synthetic(
     real_labels: np.ndarray | None = None,
     seed: int,
 ) -> SyntheticTraining:
-    """How well a multinomial logistic regression learned from synthetic (n, d), labels (n,) does on real examples.
+    """How well a multinomial logistic regression trained on synthetic (n, d), labels (n,) does on real examples.
 
-    Each synthetic row counts `weights` (n,) times, once without them; features are standardised by the rows learned
-    from. With `real` (m, d) and `real_labels` (m,) the same is learned from those and compared on the same test
-    examples. `seed` matters only then: the gap's interval is a bootstrap over the test examples.
+    Each synthetic row counts `weights` (n,) times; features are standardized by the training rows. With `real` (m, d)
+    and `real_labels` (m,) a second one is trained on those and compared on the same test examples. `seed` is used only
+    then: the gap's interval is a bootstrap over the test examples.
     """
     if (real is None) != (real_labels is None):
-        raise DataError("expected `real` and `real_labels` together, got one of them: give both or neither")
+        raise DataError(
+            "expected `real` and `real_labels` together, got one of them: give both or neither",
+            code="real-without-labels",
+        )
     given = {"synthetic": synthetic, "test_real": test_real} | ({} if real is None else {"real": real})
     samples, tests, *examples = same_space(**given)
     classes = _labels("labels", labels, samples)
@@ -227,40 +223,31 @@ def train_on_synthetic(
     if set(classes.tolist()).isdisjoint(answers.tolist()):
         raise DataError(
             f"expected `labels` and `test_labels` to name the same classes, got {classes[0]!r} in one and "
-            f"{answers[0]!r} in the other: give both in one coding"
+            f"{answers[0]!r} in the other: encode both the same way",
+            code="other-classes",
         )
-    right = _learn("synthetic", samples, classes, _weights(weights, len(samples))).predict(tests) == answers
-    low, high = _wilson(right)
+    right = _fit("synthetic", samples, classes, _weights(weights, len(samples))).predict(tests) == answers
+    low, high = wilson_interval(float(right.mean()), len(right))
     if real_labels is None:
         return SyntheticTraining(float(right.mean()), low, high, len(right), None, None, None, None)
     real_classes = _labels("real_labels", real_labels, examples[0])
-    real_right = _learn("real", examples[0], real_classes, np.ones(len(real_classes))).predict(tests) == answers
+    real_right = _fit("real", examples[0], real_classes, np.ones(len(real_classes))).predict(tests) == answers
     gain = real_right.astype(np.int64) - right
     gap_low, gap_high = _bootstrap(gain, numpy_stream(seed, "gap of training on synthetic"))
     real_accuracy, gap = float(real_right.mean()), float(gain.mean())
     return SyntheticTraining(float(right.mean()), low, high, len(right), real_accuracy, gap, gap_low, gap_high)
 
 
-def _reach(points: np.ndarray, neighbours: int, block_rows: int) -> np.ndarray:
-    """Distance from each point to its k-th other one; around its own centre, where rounding is least."""
-    frame = Frame.around(points)
-    placed = frame.of(points)
-    distances, _ = k_nearest(placed, placed, neighbours + 1, block_rows=block_rows)  # the nearest is the point itself
-    return distances[:, -1] * frame.magnitude
+def _radius(points: np.ndarray, neighbours: int) -> np.ndarray:
+    """Distance from each point to its k-th nearest other point: float64 (n,)."""
+    radius = np.empty(len(points))
+    for rows in gen_batches(len(points), _block_rows(points)):
+        radius[rows] = np.partition(cdist(points[rows], points), neighbours, axis=1)[:, neighbours]  # 0 is the point
+    return radius
 
 
-def _nearer(
-    tile: np.ndarray, reach: np.ndarray, doubt: float, here: Placed, there: Placed, rows: slice, columns: slice
-) -> np.ndarray:
-    """bool (b, c): whether each distance is below `reach`, (b, 1) or (1, c); doubtful ones by differences."""
-    square = reach**2
-    inside = tile < square + doubt
-    doubtful = np.flatnonzero(inside & (tile > square - doubt))
-    if len(doubtful):
-        row, column = np.divmod(doubtful, tile.shape[1])
-        exact = here.frame.by_differences(here, row + rows.start, there, column + columns.start)
-        inside[row, column] = np.sqrt(exact) < np.broadcast_to(reach, tile.shape)[row, column]
-    return inside
+def _block_rows(others: np.ndarray) -> int:
+    return max(1, BLOCK_VALUES // len(others))
 
 
 def _mean_and_root(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -271,25 +258,22 @@ def _mean_and_root(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return mean, np.linalg.qr(rows, mode="r") / np.sqrt(len(rows) - 1)
 
 
-def _wilson(right: np.ndarray) -> tuple[float, float]:
-    interval = stats.binomtest(int(right.sum()), len(right)).proportion_ci(method="wilson")
-    return float(interval.low), float(interval.high)
-
-
-def _bootstrap(gain: np.ndarray, generator: np.random.Generator) -> tuple[float, float]:
-    """95 % interval of the mean of values -1, 0, 1: only their counts are drawn again."""
+def _bootstrap(gain: np.ndarray, rng: np.random.Generator) -> tuple[float, float]:
+    """95 % bootstrap interval of the mean of values -1, 0, 1, by resampling their counts."""
     shares = np.bincount(gain + 1, minlength=3) / len(gain)
-    counts = generator.multinomial(len(gain), shares, size=RESAMPLES)
+    counts = rng.multinomial(len(gain), shares, size=RESAMPLES)
     low, high = np.quantile((counts[:, 2] - counts[:, 0]) / len(gain), [0.025, 0.975])
     return float(low), float(high)
 
 
-def _learn(name: str, x: np.ndarray, classes: np.ndarray, weights: np.ndarray) -> Pipeline:
+def _fit(name: str, x: np.ndarray, classes: np.ndarray, weights: np.ndarray) -> Pipeline:
     kept = weights > 0
     if len(np.unique(classes[kept])) < 2:
-        raise DataError(f"expected at least two classes among the `{name}` rows, got one: draw samples of every class")
-    learner = make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000))
-    return learner.fit(
+        raise DataError(
+            f"expected at least two classes among the `{name}` rows, got one: draw samples of every class",
+            code="one-class",
+        )
+    return make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000)).fit(
         x[kept].astype(np.float64),
         classes[kept],
         standardscaler__sample_weight=weights[kept],
@@ -300,20 +284,24 @@ def _learn(name: str, x: np.ndarray, classes: np.ndarray, weights: np.ndarray) -
 def _labels(name: str, given: np.ndarray, matrix: np.ndarray) -> np.ndarray:
     labels = np.asarray(given)
     if labels.shape != (len(matrix),):
-        raise DataError(f"expected one label a row in `{name}` ({len(matrix)}), got shape {labels.shape}: give (rows,)")
-    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
-        raise DataError(f"expected a class for every row in `{name}`, got NaN or infinity: drop unlabelled rows")
-    if labels.dtype.kind in "if" and (labels == -1).any():
-        raise DataError(f"expected a class for every row in `{name}`, got -1 (unlabelled): drop unlabelled rows")
+        raise DataError(
+            f"expected one label per row in `{name}` ({len(matrix)}), got shape {labels.shape}: give (rows,)",
+            code="label-count",
+        )
+    if labels.dtype.kind in "if" and not (np.isfinite(labels) & (labels != -1)).all():
+        raise DataError(
+            f"expected a class for every row in `{name}`, got NaN, infinity or -1: drop unlabelled rows",
+            code="no-label",
+        )
     return labels
 
 
 def _weights(given: np.ndarray | None, count: int) -> np.ndarray:
     weights = np.ones(count) if given is None else np.asarray(given, dtype=np.float64)
-    if weights.shape != (count,):
-        raise DataError(f"expected one weight a row ({count}), got shape {weights.shape}: give (rows,)")
-    if not np.isfinite(weights).all() or (weights < 0).any():
+    if weights.shape != (count,) or not (np.isfinite(weights) & (weights >= 0)).all():
         raise DataError(
-            f"expected weights of 0 or more, got one of {weights.min():g}: give how often each synthetic row counts"
+            f"expected one finite weight of 0 or more per row ({count}), got shape {weights.shape} and "
+            f"{weights.min(initial=0):g} as the smallest: give how often each synthetic row counts",
+            code="bad-weights",
         )
     return weights

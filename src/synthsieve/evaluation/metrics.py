@@ -1,4 +1,4 @@
-"""What a classifier's probabilities are worth on labelled examples: every metric in one place.
+"""Metrics of a classifier on labelled examples.
 
 All metrics are of the probabilities (n, num_classes) and the labels (n,); higher is better for all but log-loss and
 calibration error. Averages over classes count every class that occurs among the labels once (macro averages).
@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from synthsieve.config import Metric
 from synthsieve.errors import DataError
+from synthsieve.settings import Metric
 
-UNBALANCED = 2.0  # the largest class has more than so many times the labels of the smallest
+UNBALANCED = 2.0  # ratio of the largest to the smallest class above which classes are unbalanced
 CALIBRATION_BINS = 10
 SMALLEST_PROBABILITY = 1e-12
 
@@ -32,19 +32,19 @@ METRIC_NAMES = {
 
 @dataclass(frozen=True)
 class Metrics:
-    """A classifier's figures on labelled examples.
+    """Metrics of a classifier on labelled examples.
 
     Attributes:
         count: number of examples.
-        accuracy: share of examples whose most probable class is right.
+        accuracy: share of examples whose most probable class is correct.
         balanced_accuracy: the same within each class, averaged over classes.
         f1: F1 of each class, averaged.
         auroc: area under the ROC curve of each class against the rest, averaged; None where only one class occurs.
         average_precision: area under the precision-recall curve of each class, averaged; None likewise.
-        log_loss: mean -log p(right class), in nats.
-        calibration_error: |accuracy - confidence|, averaged over ten bins of confidence, about equally filled.
-        majority_accuracy: what always answering the most frequent class of these examples would give.
-        recall: share of each class's examples that are found, class by class; None for a class without examples.
+        log_loss: mean -log p(true class), in nats.
+        calibration_error: |accuracy - confidence|, averaged over ten bins of confidence with about equal counts.
+        majority_accuracy: accuracy of always predicting the most frequent class of these examples.
+        recall: share of each class's examples that are predicted as that class; None for a class without examples.
         confusion: (num_classes, num_classes) counts; row = true class, column = predicted class.
     """
 
@@ -66,14 +66,16 @@ class Metrics:
         return {**plain, "recall": list(self.recall), "confusion": [list(row) for row in self.confusion]}
 
     def never_predicted(self) -> list[int]:
-        """Classes that occur among the examples and are found in none of them."""
+        """Classes with examples of which none is predicted as that class."""
         return [c for c, share in enumerate(self.recall) if share == 0.0]
 
 
 def measure(y: np.ndarray, probabilities: np.ndarray) -> Metrics:
     """Every metric of `probabilities` (n, num_classes) against the labels `y` (n,)."""
     if not len(y):
-        raise DataError("metrics need at least one labelled example, but none came: give a test set with labels")
+        raise DataError(
+            "metrics need at least one labelled example, got none: give a test set with labels", code="empty"
+        )
     num_classes = probabilities.shape[1]
     predicted = probabilities.argmax(axis=1)
     confusion = np.zeros((num_classes, num_classes), dtype=np.int64)
@@ -97,7 +99,7 @@ def measure(y: np.ndarray, probabilities: np.ndarray) -> Metrics:
 
 
 def mean_metrics(each: Sequence[Metrics]) -> dict[str, Any]:
-    """Every metric averaged over repetitions, as plain numbers; examples of the confusion table are added up."""
+    """Every metric averaged over repetitions, as plain numbers; confusion tables are summed."""
     plain = [one.as_dict() for one in each]
     found: dict[str, Any] = {}
     for name in plain[0]:
@@ -112,25 +114,25 @@ def mean_metrics(each: Sequence[Metrics]) -> dict[str, Any]:
 
 
 def _mean_or_none(values: list[float | None]) -> float | None:
-    there = [value for value in values if value is not None]
-    return float(np.mean(there)) if there else None
+    defined = [value for value in values if value is not None]
+    return float(np.mean(defined)) if defined else None
 
 
 def default_metric(counts: np.ndarray) -> Metric:
-    """The metric for labels with these class counts: balanced accuracy where one class has over twice another's."""
+    """Balanced accuracy where one class has more than twice the labels of another, else accuracy."""
     present = counts[counts > 0]
     unbalanced = len(present) and present.max() > UNBALANCED * present.min()
     return Metric.BALANCED_ACCURACY if unbalanced else Metric.ACCURACY
 
 
 def log_losses(y: np.ndarray, probabilities: np.ndarray) -> np.ndarray:
-    """-log p(right class) of each example, in nats: float64 (n,)."""
+    """-log p(true class) of each example, in nats: float64 (n,)."""
     chosen = probabilities[np.arange(len(y)), y].astype(np.float64)
     return np.asarray(-np.log(np.maximum(chosen, SMALLEST_PROBABILITY)))
 
 
 def calibration_error(y: np.ndarray, probabilities: np.ndarray) -> float:
-    """Expected calibration error of the predicted class over bins of confidence that hold about as many examples."""
+    """Expected calibration error of the predicted class over bins of confidence with about equal counts."""
     confidence, right = probabilities.max(axis=1), probabilities.argmax(axis=1) == y
     edges = np.quantile(confidence, np.linspace(0, 1, CALIBRATION_BINS + 1)[1:-1])
     bins = np.searchsorted(edges, confidence, side="right")  # equal confidences share a bin
@@ -139,7 +141,7 @@ def calibration_error(y: np.ndarray, probabilities: np.ndarray) -> float:
 
 
 def weighted_metric(metric: Metric, y: np.ndarray, probabilities: np.ndarray, weights: np.ndarray) -> float:
-    """A metric where example i counts `weights[i]` times; NaN where it is not defined. Log-loss comes negated."""
+    """A metric where example i counts `weights[i]` times; NaN where it is undefined. Log-loss is negated."""
     if metric is Metric.LOG_LOSS:
         return float(-np.average(log_losses(y, probabilities), weights=weights))
     predicted, num_classes = probabilities.argmax(axis=1), probabilities.shape[1]
@@ -153,32 +155,35 @@ def weighted_metric(metric: Metric, y: np.ndarray, probabilities: np.ndarray, we
     if metric is Metric.F1:
         called = np.bincount(predicted, weights=weights, minlength=num_classes)
         return float((2 * hits[present] / (totals[present] + called[present])).mean())
+    if len(present) < 2:
+        return math.nan
     curve = _auroc if metric is Metric.AUROC else _average_precision
-    return (
-        float(np.mean([curve(y == c, probabilities[:, c], weights) for c in present])) if len(present) > 1 else math.nan
-    )
+    return float(np.mean([curve(y == c, probabilities[:, c], weights) for c in present]))
+
+
+# scikit-learn has both curves too, but checks its input at length in each of the bootstrap's thousands of calls.
 
 
 def _auroc(positive: np.ndarray, score: np.ndarray, weights: np.ndarray) -> float:
     """P(score of a positive > score of a negative), ties counting one half."""
-    gained, lost = _by_score(positive, score, weights)
-    below = np.cumsum(lost) - lost
-    return float((gained * (below + lost / 2)).sum() / (gained.sum() * lost.sum()))
+    positives, negatives = _by_score(positive, score, weights)
+    below = np.cumsum(negatives) - negatives
+    return float((positives * (below + negatives / 2)).sum() / (positives.sum() * negatives.sum()))
 
 
 def _average_precision(positive: np.ndarray, score: np.ndarray, weights: np.ndarray) -> float:
     """sum over thresholds of (recall_n - recall_n-1) precision_n, from the highest score down."""
-    gained, lost = (part[::-1] for part in _by_score(positive, score, weights))
-    found, called = np.cumsum(gained), np.cumsum(gained + lost)
-    precision = np.divide(found, called, out=np.zeros_like(found), where=called > 0)
-    return float((gained * precision).sum() / gained.sum())
+    positives, negatives = (part[::-1] for part in _by_score(positive, score, weights))
+    found, predicted = np.cumsum(positives), np.cumsum(positives + negatives)
+    precision = np.divide(found, predicted, out=np.zeros_like(found), where=predicted > 0)
+    return float((positives * precision).sum() / positives.sum())
 
 
 def _by_score(positive: np.ndarray, score: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Weight of positives and of negatives at each distinct score, in rising order."""
+    """Weight of positives and of negatives at each distinct score, ascending."""
     _, place = np.unique(score, return_inverse=True)
-    gained = np.bincount(place, weights=weights * positive)
-    return gained, np.bincount(place, weights=weights) - gained
+    positives = np.bincount(place, weights=weights * positive)
+    return positives, np.bincount(place, weights=weights) - positives
 
 
 def _number_or_none(value: float) -> float | None:

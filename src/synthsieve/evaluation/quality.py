@@ -1,4 +1,4 @@
-"""How good a pool is: near to real data, not copied from it, and enough to train on by itself.
+"""How good a pool is: close to real data, not copied from it, and enough to train on by itself.
 
 All in the encoder's feature space, the mean of q(z given x).
 """
@@ -9,31 +9,19 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import torch
 
 from synthsieve.data.dataset import Dataset
-from synthsieve.data.encoding import Encoding
+from synthsieve.data.modalities.encoding import Encoding
 from synthsieve.data.splits import Split
 from synthsieve.errors import DataError
 from synthsieve.evaluation.accuracy import part_of
 from synthsieve.evaluation.fidelity import frechet_distance, manifold, train_on_synthetic, two_sample_accuracy
-from synthsieve.evaluation.memorisation import memorisation
-from synthsieve.model.classifier import GenerativeClassifier
-from synthsieve.randomness import numpy_stream
+from synthsieve.evaluation.memorization import memorization
+from synthsieve.evaluation.predict import latents
+from synthsieve.io.random_streams import numpy_stream
+from synthsieve.models.classifier import GenerativeClassifier
 
-BATCH = 1000
-MOST = 5000  # rows a figure is measured on; neighbours are looked for among all training rows
-
-
-@torch.no_grad()
-def latents(model: GenerativeClassifier, encoding: Encoding, x: np.ndarray) -> np.ndarray:
-    """The mean of q(z given x) of each example: float64 (n, latent_dim)."""
-    model.eval()
-    parts = [
-        model.posterior(torch.from_numpy(np.ascontiguousarray(encoding.encode(x[i : i + BATCH])))).mean
-        for i in range(0, len(x), BATCH)
-    ]
-    return torch.cat(parts).double().numpy() if parts else np.empty((0, model.energy.latent_dim))
+MAX_ROWS = 5000  # that a figure is measured on; neighbours are searched among all training rows
 
 
 def pool_quality(
@@ -48,19 +36,19 @@ def pool_quality(
 ) -> dict[str, Any]:
     """Fidelity, memorisation and training on synthetic samples x (n, *shape), y (n,) alone; plain numbers for JSON.
 
-    Real examples are the labelled and unlabelled rows; held-out ones are test. A figure that so few rows cannot give is
+    Real examples are the labelled and unlabelled rows; held-out ones are test. A figure that needs more rows is
     None, and `notes` says why.
     """
     stream = numpy_stream(seed, "pool quality")
-    chosen = _some(len(x), stream)
+    chosen = _sample(len(x), stream)
     x, y = x[chosen], y[chosen]
     train_rows = np.concatenate([split.labeled, split.unlabeled])
-    train = latents(model, encoding, dataset.train.x[train_rows])
+    train = latents(model, encoding, dataset.train.x[train_rows], check=False)
     test_x, test_y = part_of(dataset, split, "test")
-    held = _some(len(test_x), stream)
-    held_out, held_y = latents(model, encoding, test_x[held]), test_y[held]
-    synthetic = latents(model, encoding, x)
-    real = train[_some(len(train), stream)]
+    held = _sample(len(test_x), stream)
+    held_out, held_y = latents(model, encoding, test_x[held], check=False), test_y[held]
+    synthetic = latents(model, encoding, x, check=False)
+    real = train[_sample(len(train), stream)]
     labeled = train[: len(split.labeled)]
     labels = dataset.train.y[split.labeled]
     notes: list[str] = []
@@ -76,14 +64,14 @@ def pool_quality(
         "synthetic": len(synthetic),
         "manifold": measured("manifold", lambda: manifold(real, synthetic).as_dict()),
         "frechet_distance": measured("frechet_distance", lambda: frechet_distance(real, synthetic)),
-        "two_sample": measured("two_sample", lambda: two_sample_accuracy(real, synthetic, generator=stream).as_dict()),
+        "two_sample": measured("two_sample", lambda: two_sample_accuracy(real, synthetic, rng=stream).as_dict()),
         "train_on_synthetic": measured(
             "train_on_synthetic",
             lambda: train_on_synthetic(
                 synthetic, y, held_out, held_y, real=labeled, real_labels=labels, seed=seed
             ).as_dict(),
         ),
-        "memorisation": measured("memorisation", lambda: memorisation(synthetic, train, held_out).as_dict()),
+        "memorisation": measured("memorisation", lambda: memorization(synthetic, train, held_out).as_dict()),
         "same_law": {
             "manifold": measured("same_law.manifold", lambda: manifold(real, held_out).as_dict()),
             "frechet_distance": measured("same_law.frechet_distance", lambda: frechet_distance(real, held_out)),
@@ -92,6 +80,6 @@ def pool_quality(
     }
 
 
-def _some(count: int, stream: np.random.Generator) -> np.ndarray:
-    """All rows, or `MOST` of them: int64, ascending."""
-    return np.arange(count) if count <= MOST else np.sort(stream.choice(count, MOST, replace=False))
+def _sample(count: int, stream: np.random.Generator) -> np.ndarray:
+    """All rows, or a random `MAX_ROWS` of them: int64, ascending."""
+    return np.arange(count) if count <= MAX_ROWS else np.sort(stream.choice(count, MAX_ROWS, replace=False))

@@ -1,1 +1,1 @@
-"""Experiments: arms that branch off one first phase, their jobs, and the tables made of them."""
+"""Experiments: arms that branch off one pretraining, their jobs, and the tables made of them."""

@@ -1,4 +1,4 @@
-"""The arms of the proof: ways to go on from one and the same first phase, and the twin, which has labels alone."""
+"""The variants that are compared: ways to continue from one pretrained model, and a supervised baseline."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from synthsieve.config import Coreset, ProofSettings, Settings, VariantSet
-from synthsieve.experiments.supervised import twin_settings
+from synthsieve.experiments.baselines.supervised import supervised_settings
+from synthsieve.settings import ComparisonSettings, Coreset, Settings, VariantSet
 
-NO_FILTER: dict[str, Any] = {"entropy_ceiling": None, "keep_fraction": None, "require_asked_class": False}
+NO_FILTER: dict[str, Any] = {"entropy_ceiling": None, "keep_fraction": None, "require_label": False}
 
 
 class Group(StrEnum):
-    """What kind of thing stands in a row of the proof: another way to learn, ours on real data, ours with additions."""
+    """The kind of a row of the comparison: another method, our model on real data, our model with extra data."""
 
     BASELINE = "baseline"
     REAL = "real"
@@ -21,10 +21,10 @@ class Group(StrEnum):
 
 
 class Arm(StrEnum):
-    """What the second phase learns from beside the labelled and unlabelled examples; or no second phase at all."""
+    """The extra data of augmented training beside labelled and unlabelled examples; or no augmented training."""
 
     SUPERVISED = "supervised only"
-    FIRST_PHASE = "first phase alone"
+    PRETRAINED = "pretrained"
     REAL_ONLY = "real only"
     ALL = "all synthetic"
     RANDOM = "random tenth"
@@ -40,15 +40,15 @@ class Arm(StrEnum):
     def group(self) -> Group:
         if self is Arm.SUPERVISED:
             return Group.BASELINE
-        return Group.REAL if self in (Arm.FIRST_PHASE, Arm.REAL_ONLY) else Group.SYNTHETIC
+        return Group.REAL if self in (Arm.PRETRAINED, Arm.REAL_ONLY) else Group.SYNTHETIC
 
     @property
     def branches_off(self) -> bool:
-        """Whether it goes on from the first phase of its seed."""
-        return self not in (Arm.SUPERVISED, Arm.FIRST_PHASE)
+        """Whether it continues from the pretrained model of its seed."""
+        return self not in (Arm.SUPERVISED, Arm.PRETRAINED)
 
 
-# Which arms draw a pool, and how they treat it.
+# Which variants draw a pool, and how they select from it.
 POOLED: dict[Arm, dict[str, Any]] = {
     Arm.ALL: {**NO_FILTER, "coreset": Coreset.EVERYTHING},
     Arm.RANDOM: {**NO_FILTER, "coreset": Coreset.RANDOM},
@@ -61,8 +61,8 @@ POOLED: dict[Arm, dict[str, Any]] = {
 
 
 @dataclass(frozen=True)
-class Cell:
-    """A cell of the table: an arm at a pool size; 0 for arms without a pool."""
+class TableEntry:
+    """A variant at a pool size; 0 for variants without a pool."""
 
     arm: Arm
     pool_size: int
@@ -78,15 +78,17 @@ class Cell:
         return f"{words}-{self.pool_size}" if self.pool_size else words
 
 
-BASELINE = Cell(Arm.REAL_ONLY, 0)
+BASELINE = TableEntry(Arm.REAL_ONLY, 0)
+PRETRAINED = TableEntry(Arm.PRETRAINED, 0)
+ORACLE = "oracle"  # the folder of the classifier that measures how pure pools are
 
 
-# Which arms are compared: the standard ones answer whether samples, the filter and the coreset help, each beside a
-# control; the quick ones only whether the samples that the sieve keeps help.
+# The standard variants answer whether samples, the filter and the coreset help, each beside a control; the quick ones
+# only whether the selected samples help.
 VARIANTS = {
     VariantSet.STANDARD: (
         Arm.SUPERVISED,
-        Arm.FIRST_PHASE,
+        Arm.PRETRAINED,
         Arm.REAL_ONLY,
         Arm.ALL,
         Arm.ENTROPY,
@@ -94,27 +96,27 @@ VARIANTS = {
         Arm.CRAIG,
         Arm.PSEUDO,
     ),
-    VariantSet.QUICK: (Arm.SUPERVISED, Arm.FIRST_PHASE, Arm.REAL_ONLY, Arm.ENTROPY_RANDOM, Arm.CRAIG),
+    VariantSet.QUICK: (Arm.SUPERVISED, Arm.PRETRAINED, Arm.REAL_ONLY, Arm.ENTROPY_RANDOM, Arm.CRAIG),
 }
 
 
-def cells_for(settings: ProofSettings) -> tuple[Cell, ...]:
-    """The arms that the settings ask for: all of the paper's table, or the standard or quick ones at the smallest L."""
+def cells_for(settings: ComparisonSettings) -> tuple[TableEntry, ...]:
+    """The variants of the settings: all of the paper's table, or the standard or quick ones at the smallest L."""
     if settings.variants is VariantSet.ALL:
         return tuple(cells(settings.pool_sizes, baselines=settings.baselines))
     chosen = [arm for arm in VARIANTS[settings.variants] if settings.baselines or arm.group is not Group.BASELINE]
-    return tuple(Cell(arm, settings.pool_sizes[0] if arm in POOLED else 0) for arm in chosen)
+    return tuple(TableEntry(arm, settings.pool_sizes[0] if arm in POOLED else 0) for arm in chosen)
 
 
-def cells(pool_sizes: tuple[int, ...], *, baselines: bool = True) -> list[Cell]:
-    """The paper's table for these L, with the arms it lacks: filters alone at the small L, CRAIG at every one.
+def cells(pool_sizes: tuple[int, ...], *, baselines: bool = True) -> list[TableEntry]:
+    """The paper's table for these L, with further variants: filters alone at the small L, CRAIG at every one.
 
-    With `baselines` the twin stands first.
+    With `baselines` the supervised baseline comes first.
     """
     small, main = pool_sizes[0], pool_sizes[min(1, len(pool_sizes) - 1)]
     sizes = {
         Arm.SUPERVISED: [0] if baselines else [],
-        Arm.FIRST_PHASE: [0],
+        Arm.PRETRAINED: [0],
         Arm.REAL_ONLY: [0],
         Arm.ALL: [small],
         Arm.RANDOM: [small],
@@ -126,13 +128,15 @@ def cells(pool_sizes: tuple[int, ...], *, baselines: bool = True) -> list[Cell]:
         Arm.CRAIG_PSEUDO: [main],
         Arm.IMPLICIT: [0],
     }
-    return [Cell(arm, size) for arm in Arm for size in sizes[arm]]
+    return [TableEntry(arm, size) for arm in Arm for size in sizes[arm]]
 
 
-def settings_of(cell: Cell, settings: Settings) -> Settings:
-    """The settings of one arm: those of all arms, with its own additions switched on and the others off."""
+def settings_of(cell: TableEntry, settings: Settings) -> Settings:
+    """The settings of one variant: those of all, with its own extra data switched on and others off."""
     if cell.arm is Arm.SUPERVISED:
-        return twin_settings(settings)
+        return supervised_settings(settings)
+    if cell.arm is Arm.PRETRAINED:
+        return settings.pretrained()
     augmentation = {"enabled": cell.arm in POOLED, **POOLED.get(cell.arm, {})}
     if cell.pool_size:
         augmentation["pool_size"] = cell.pool_size
@@ -142,6 +146,18 @@ def settings_of(cell: Cell, settings: Settings) -> Settings:
             "augmentation": settings.augmentation.model_copy(update=augmentation),
             "pseudo_labels": settings.pseudo_labels.model_copy(update=pseudo),
             "implicit": settings.implicit.model_copy(update={"enabled": cell.arm is Arm.IMPLICIT}),
-            "proof": ProofSettings(),  # no arm depends on what stands beside it
+            "comparison": ComparisonSettings(),  # no variant depends on the others
         }
     )
+
+
+# The paper's own figures: Pooladzandi, Khosravi, Nijkamp, Mirzasoleiman, "Generating High Fidelity Synthetic Data via
+# Coreset selection and Entropic Regularization", NeurIPS 2022 workshop, Table 1: SVHN, 1,000 labels, accuracy in %.
+PAPER_BASELINE = 92.0
+PAPER_SVHN: dict[Arm, dict[int, float]] = {
+    Arm.REAL_ONLY: {0: 92.0},
+    Arm.ALL: {10_000: 88.1},
+    Arm.ENTROPY: {10_000: 93.5, 40_000: 93.8},
+    Arm.CRAIG: {10_000: 93.0, 40_000: 93.5, 100_000: 93.9, 200_000: 93.9},
+    Arm.CRAIG_PSEUDO: {40_000: 94.5},
+}

@@ -1,4 +1,4 @@
-"""A mixture of round Gaussians: a target whose density, gradient and shares are all known."""
+"""A mixture of isotropic Gaussians: a target with known density, gradient and weights."""
 
 from __future__ import annotations
 
@@ -10,13 +10,11 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class GaussianMixture:
-    """log p(z) = log sum_k weight_k N(z; mean_k, scale_k^2 I), normalised.
-
-    It is a `LogDensity` with its gradient in closed form: what samplers are tested against.
+    """log p(z) = log sum_k weight_k N(z; mean_k, scale_k^2 I), normalized: a `LogDensity` to test samplers against.
 
     Attributes:
-        weights: the share of each component, (k,), summing to 1.
-        means: where each sits, (k, d).
+        weights: of each component, (k,), summing to 1.
+        means: of each, (k, d).
         scales: the standard deviation of each, (k,).
     """
 
@@ -25,14 +23,12 @@ class GaussianMixture:
     scales: Tensor
 
     def __post_init__(self) -> None:
-        components = len(self.weights)
-        if self.weights.shape != (components,) or self.scales.shape != (components,) or self.means.ndim != 2:
-            raise ValueError(
-                f"weights and scales must be (k,) and means (k, d); got {tuple(self.weights.shape)}, "
-                f"{tuple(self.scales.shape)} and {tuple(self.means.shape)}"
-            )
-        if len(self.means) != components or bool((self.scales <= 0).any()) or bool((self.weights < 0).any()):
-            raise ValueError("a mixture needs a mean, a scale above 0 and a weight of 0 or more for each component")
+        shapes = tuple(self.weights.shape), tuple(self.scales.shape), tuple(self.means.shape)
+        k = len(self.weights)
+        if shapes[:2] != ((k,), (k,)) or self.means.ndim != 2 or len(self.means) != k:
+            raise ValueError(f"weights and scales must be (k,) and means (k, d); got {', '.join(map(str, shapes))}")
+        if bool((self.scales <= 0).any()) or bool((self.weights < 0).any()):
+            raise ValueError("scales must be above 0 and weights 0 or more")
         if abs(float(self.weights.sum()) - 1) > 1e-5:
             raise ValueError(f"weights must sum to 1; got {float(self.weights.sum())}")
 
@@ -48,13 +44,13 @@ class GaussianMixture:
             return joint.logsumexp(dim=1), pull @ self.means - pull.sum(dim=1, keepdim=True) * z
 
     def responsibilities(self, z: Tensor) -> Tensor:
-        """p(k given z): which component a z likely came from. (n, d) -> (n, k), rows sum to 1."""
+        """p(k given z), the posterior over components. (n, d) -> (n, k), rows sum to 1."""
         return self._joint(z).softmax(dim=1)
 
-    def sample(self, n: int, *, generator: torch.Generator) -> Tensor:
-        """Independent draws, (n, d)."""
-        component = torch.multinomial(self.weights, n, replacement=True, generator=generator)
-        noise = torch.randn(n, self.means.shape[1], dtype=self.means.dtype, generator=generator)
+    def sample(self, n: int, *, rng: torch.Generator) -> Tensor:
+        """Independent samples, (n, d)."""
+        component = torch.multinomial(self.weights, n, replacement=True, generator=rng)
+        noise = torch.randn(n, self.means.shape[1], dtype=self.means.dtype, generator=rng)
         return self.means[component] + self.scales[component, None] * noise
 
     def _joint(self, z: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""What the samplers know of a model: a log-density and its gradient, nothing else."""
+"""The interface between samplers and models: a log-density and its gradient."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 Ascent = Callable[[float], None]
-"""Called with a step_size, it climbs in place the z it was made for: z <- z + step_size grad log p(z)."""
+"""Called with a step_size, it updates in place the z it was made for: z <- z + step_size grad log p(z)."""
 
 
 class LogDensity(Protocol):
@@ -25,15 +25,15 @@ class LogDensity(Protocol):
 
 @runtime_checkable
 class PreparedLogDensity(LogDensity, Protocol):
-    """A log-density that can lay out its buffers once and then climb in place, many times."""
+    """A log-density that allocates its buffers once for many in-place updates."""
 
     def ascent(self, z: Tensor) -> Ascent:
-        """A function that, called with a step_size, adds step_size grad log p(z) to this very z, in place."""
+        """A function that, called with a step_size, adds step_size grad log p(z) to this z, in place."""
 
 
 @dataclass(frozen=True)
 class AutogradLogDensity:
-    """A plain function z -> log p(z), (n, d) -> (n,), made a `LogDensity` by autograd.
+    """A function z -> log p(z), (n, d) -> (n,), as a `LogDensity` with autograd gradients.
 
     Row i of the value may depend on row i of z only.
     """
@@ -52,11 +52,11 @@ class AutogradLogDensity:
 
 
 def ascent_of(log_density: LogDensity, z: Tensor) -> Ascent:
-    """The log-density's own in-place ascent where it has one, else one made of its gradient."""
+    """The in-place ascent of a `PreparedLogDensity`, else one that uses its gradient."""
     if isinstance(log_density, PreparedLogDensity):
         return log_density.ascent(z)
 
-    def climb(step_size: float) -> None:
+    def ascend(step_size: float) -> None:
         z.add_(log_density.value_and_gradient(z)[1], alpha=step_size)
 
-    return climb
+    return ascend

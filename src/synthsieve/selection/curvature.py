@@ -2,7 +2,7 @@
 
     g~ = g_bar / ((D_bar + damping) / (1 + damping)),   D_bar = sqrt(ema of D^2), g_bar = ema of g, bias-corrected
 
-The diagonal D is one vector a class: the mean diagonal of the softmax Hessian, or Hutchinson's estimate of it. With
+The diagonal D is one vector per class: the mean diagonal of the softmax Hessian, or Hutchinson's estimate of it. With
 unit curvature the divisor is exactly 1, so the selection is CRAIG's.
 """
 
@@ -10,20 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import StrEnum
 
 import numpy as np
 
-from synthsieve.selection.blocks import rows_by_class
-
-
-class Curvature(StrEnum):
-    """Which diagonal preconditions the gradients."""
-
-    NONE = "none"
-    UNIT = "unit"
-    SOFTMAX = "softmax"
-    HUTCHINSON = "hutchinson"
+from synthsieve.selection.kernels.blocks import rows_by_class
+from synthsieve.selection.options import Curvature
 
 
 @dataclass(frozen=True)
@@ -31,10 +22,10 @@ class CurvatureState:
     """Moving averages carried from one selection to the next.
 
     Attributes:
-        gradients: float64 (n, num_classes), their average so far, its bias corrected; None before the first.
-        squared_diagonal: float64 (num_labels, num_classes), the average of the squared diagonal, a row a label.
-        gradient_updates: how many gradients are in the average, for the correction of its bias.
-        diagonal_updates: how many diagonals.
+        gradients: float64 (n, num_classes), their bias-corrected average; None before the first.
+        squared_diagonal: float64 (num_labels, num_classes), the average of the squared diagonal, one row per label.
+        gradient_updates: number of gradients in the average, for its bias correction.
+        diagonal_updates: number of diagonals.
     """
 
     gradients: np.ndarray | None = None
@@ -43,7 +34,7 @@ class CurvatureState:
     diagonal_updates: int = 0
 
     def for_other_points(self) -> CurvatureState:
-        """The state for a pool of other points: the curvature stays, the gradients' average is forgotten."""
+        """The state for a pool of other points: the curvature is kept, the average of the gradients dropped."""
         return CurvatureState(None, self.squared_diagonal, 0, self.diagonal_updates)
 
 
@@ -70,12 +61,12 @@ def hutchinson_diagonal(
     num_dims: int,
     num_probes: int,
     *,
-    generator: np.random.Generator,
+    rng: np.random.Generator,
 ) -> np.ndarray:
-    """mean over probes of v * (H v), v of random signs: an unbiased estimate of diag(H), (num_dims,)."""
+    """mean over probes of v * (H v), v with random signs: an unbiased estimate of diag(H), (num_dims,)."""
     total = np.zeros(num_dims)
     for _ in range(num_probes):
-        signs = generator.choice([-1.0, 1.0], size=num_dims)
+        signs = rng.choice([-1.0, 1.0], size=num_dims)
         total += signs * hessian_vector_product(signs)
     return total / num_probes
 
@@ -91,7 +82,7 @@ def class_diagonal(
     labels: np.ndarray,
     curvature: Curvature,
     *,
-    generator: np.random.Generator,
+    rng: np.random.Generator,
     num_probes: int = 16,
 ) -> np.ndarray:
     """The curvature diagonal of each label, (num_classes, num_classes)."""
@@ -102,7 +93,7 @@ def class_diagonal(
         diagonal = np.zeros((num_classes, num_classes))
         for label, rows in zip(*rows_by_class(labels), strict=True):
             product = softmax_hessian_product(residuals[rows], int(label))
-            diagonal[label] = hutchinson_diagonal(product, num_classes, num_probes, generator=generator)
+            diagonal[label] = hutchinson_diagonal(product, num_classes, num_probes, rng=rng)
         return diagonal
     return np.ones((num_classes, num_classes))
 
@@ -126,15 +117,15 @@ def precondition(
     return Preconditioned(gradients / divisor[labels], CurvatureState(gradients, squares, *updates))
 
 
-def _average(so_far: np.ndarray | None, value: np.ndarray, decay: float, updates: int) -> np.ndarray:
-    """The exponential moving average with its bias corrected; the first value comes out untouched, to the last bit."""
-    if so_far is None or updates == 1:
+def _average(average: np.ndarray | None, value: np.ndarray, decay: float, updates: int) -> np.ndarray:
+    """The exponential moving average with its bias corrected; the first value is returned bit for bit."""
+    if average is None or updates == 1:
         return np.array(value, dtype=np.float64)
-    return so_far + (value - so_far) * ((1.0 - decay) / (1.0 - decay**updates))
+    return average + (value - average) * ((1.0 - decay) / (1.0 - decay**updates))
 
 
 def _probabilities(residuals: np.ndarray, label: int) -> tuple[np.ndarray, np.ndarray]:
-    """p and 1 - p of rows of one label, neither by a subtraction that loses digits."""
+    """p and 1 - p of rows of one label, both without loss of digits."""
     p = residuals.copy()
     rest = 1.0 - p
     p[:, label] = 1.0 + residuals[:, label]

@@ -1,4 +1,4 @@
-"""Equal rows become one, with a multiplicity: a duplicate can then never be picked."""
+"""Equal rows are merged into one with a multiplicity, so that no duplicate is ever picked."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from synthsieve.selection.compiled import kernel
+from synthsieve.selection.kernels.compiled import kernel
 
 
 @dataclass(frozen=True)
@@ -14,8 +14,8 @@ class Distinct:
     """The distinct rows of a matrix.
 
     Attributes:
-        rows: int32 (m,), the lowest row of each kind, ascending.
-        which: int32 (n,), the kind of each given row.
+        rows: int32 (m,), the first row of each group of equal rows, ascending.
+        which: int32 (n,), the group of each given row.
     """
 
     rows: np.ndarray
@@ -25,10 +25,10 @@ class Distinct:
 def distinct_rows(points: np.ndarray, rows: np.ndarray) -> Distinct:
     """Find the distinct rows among `points[rows]`; -0.0 equals 0.0."""
     hashes = _hashes(points, rows)
-    lowest = _lowest_alike(points, rows, hashes, np.argsort(hashes, kind="stable"))
-    first = lowest == np.arange(len(rows))
-    kinds = (np.cumsum(first) - 1).astype(np.int32)
-    return Distinct(rows[first].astype(np.int32), kinds[lowest])
+    first = _first_equal(points, rows, hashes, np.argsort(hashes, kind="stable"))
+    is_first = first == np.arange(len(rows))
+    groups = (np.cumsum(is_first) - 1).astype(np.int32)
+    return Distinct(rows[is_first].astype(np.int32), groups[first])
 
 
 @kernel
@@ -48,25 +48,25 @@ def _hashes(points: np.ndarray, rows: np.ndarray) -> np.ndarray:
 
 
 @kernel
-def _lowest_alike(points: np.ndarray, rows: np.ndarray, hashes: np.ndarray, order: np.ndarray) -> np.ndarray:
-    """For each row the place of the first equal one, looked for among those of equal hash, which stand side by side."""
-    lowest = np.full(len(rows), -1, dtype=np.int32)
+def _first_equal(points: np.ndarray, rows: np.ndarray, hashes: np.ndarray, order: np.ndarray) -> np.ndarray:
+    """For each row the place of the first equal one, searched among rows with the same hash, which are adjacent."""
+    first = np.full(len(rows), -1, dtype=np.int32)
     start = 0
     while start < len(order):
-        if lowest[order[start]] < 0:
-            lowest[order[start]] = order[start]
+        if first[order[start]] < 0:
+            first[order[start]] = order[start]
             place = start + 1
             while place < len(order) and hashes[order[place]] == hashes[order[start]]:
-                if lowest[order[place]] < 0 and _equal(points, rows[order[start]], rows[order[place]]):
-                    lowest[order[place]] = order[start]
+                if first[order[place]] < 0 and _equal(points, rows[order[start]], rows[order[place]]):
+                    first[order[place]] = order[start]
                 place += 1
         start += 1
-    return lowest
+    return first
 
 
 @kernel
 def _equal(points: np.ndarray, a: int, b: int) -> bool:
-    alike = True
+    equal = True
     for k in range(points.shape[1]):
-        alike = alike and points[a, k] == points[b, k]
-    return alike
+        equal = equal and points[a, k] == points[b, k]
+    return equal

@@ -1,23 +1,26 @@
 """Refinement: exchange a pick for another point as long as that lowers L (PAM's swaps, without a distance matrix).
 
-Each point knows its nearest and its second nearest pick. Exchanging pick s for candidate x changes L by
+The nearest and second nearest pick of each point are known. Exchanging pick s for candidate x changes L by
 
     removal(s) - correction(s, x) - gain(x)
 
-where removal(s) is what s's points lose when they turn to their second nearest, and the correction is what x saves
-of that. Only points that x would serve at least second best enter, so only tiles near x are looked at. The first
+where removal(s) is the loss when the points of s go to their second nearest pick, and the correction is what x saves of
+that. Only points for which x would be at least second nearest matter, so only tiles near x are visited. The first
 exchange that helps is made (FasterPAM), until a whole round over the candidates finds none: a local optimum of L.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from synthsieve.progress import Progress
-from synthsieve.selection.compiled import kernel
-from synthsieve.selection.facility_location import FacilityLocation, beyond
-from synthsieve.selection.lanes import LANES, units_to_tile
-from synthsieve.selection.tiles import GROUP, lay_out
+from synthsieve.io.progress import Progress
+from synthsieve.selection.kernels.compiled import kernel
+from synthsieve.selection.kernels.facility_location import FacilityLocation
+from synthsieve.selection.kernels.gains import beyond
+from synthsieve.selection.kernels.lanes import LANES, units_to_tile
+from synthsieve.selection.kernels.tiles import GROUP, lay_out
 
 _TILES_PER_CALL = 64
 
@@ -25,105 +28,117 @@ _TILES_PER_CALL = 64
 def refine(location: FacilityLocation, progress: Progress) -> int:
     """Exchange picks until no exchange lowers L; leaves the picks in `location` and returns how many were exchanged.
 
-    Distances to second nearest picks enter the sums, so units must not have been made finer than those can bear: a sum
-    that rounds could call an exchange and its reverse both good, forever.
+    Distances to second nearest picks enter the sums, so units are coarse enough for those sums to be exact: with
+    rounding, an exchange and its reverse could both seem to help, forever.
     """
     picks, bound = list(location.picks), location.bound
     with location.in_coarse_units():
         swaps = _exchange_all(location, progress)
-    if swaps and location.bound > bound:  # what the coarse units took for better was not
-        location.stand(picks)
+    if swaps and location.bound > bound:  # better in coarse units only
+        location.restart(picks)
         return 0
     return swaps
 
 
 def _exchange_all(location: FacilityLocation, progress: Progress) -> int:
-    exchange = _Exchange(location)
+    slots, space = _slots_of(location), location.space()
+    state = _state_of(location, slots)
     swaps, quiet, tile = 0, 0, 0
     num_tiles = len(location.tiles.rows)
     while quiet < num_tiles:
         stop = min(tile + _TILES_PER_CALL, num_tiles)
-        made, last = exchange.try_candidates(tile, stop)
+        made, last = _try_candidates(space, slots, state, tile, stop)
         swaps += made
         quiet = stop - last if made else quiet + stop - tile
         progress.update(min(quiet, num_tiles), num_tiles, f"{swaps} exchanges")
         tile = stop % num_tiles
     if swaps:
-        location.stand(exchange.picks.tolist())
+        location.restart(state.picks.tolist())
     return swaps
 
 
-class _Exchange:
-    """Nearest and second nearest picks of all points, and the picks themselves in tiles of their own ("slots")."""
+class _Slots(NamedTuple):
+    """The picks in tiles: coordinates, norms, the pick in each slot by ordinal, the slot of each pick, boxes."""
 
-    def __init__(self, location: FacilityLocation) -> None:
-        tiles = location.tiles
-        picks = np.array(location.picks, dtype=np.int64)
-        self.picks = picks.copy()
-        chosen = tiles.coords[picks // LANES, :, picks % LANES]
-        slots = lay_out(chosen, np.ones(len(picks)), split=tiles.split)
-        # The slots' own power of two is undone: distances must count the same units as everywhere else.
-        self._slot_coords = np.full(slots.coords.shape, np.inf, dtype=tiles.coords.dtype)
-        self._slot_norms = np.zeros((len(slots.rows), 2, LANES))
-        self._slot_picks = slots.rows.copy()  # which pick, by ordinal, lies in each slot
-        for slot, ordinal in enumerate(slots.rows.flat):
-            if ordinal >= 0:
-                self._slot_coords[slot // LANES, :, slot % LANES] = chosen[ordinal]
-                if not tiles.boxed:
-                    place = picks[ordinal]
-                    self._slot_norms[slot // LANES, :, slot % LANES] = tiles.norms[place // LANES, :, place % LANES]
-        self._slot_of = slots.positions().astype(np.int32)
-        self._slot_low = self._slot_coords.min(axis=2).astype(np.float64)
-        present = np.where(np.isfinite(self._slot_coords), self._slot_coords, -np.inf)
-        self._slot_high = present.max(axis=2).astype(np.float64)
+    coords: np.ndarray
+    norms: np.ndarray
+    picks: np.ndarray
+    of_pick: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
 
-        shape = tiles.rows.shape
-        present = tiles.rows >= 0
-        self._first = np.where(present, location.out_of_reach, 0.0)
-        self._second = self._first.copy()
-        self._nearest = np.full((2, *shape), -1, dtype=np.int32)
-        self._removal = np.zeros(len(picks))
-        self._is_pick = np.zeros(shape, dtype=np.bool_)
-        self._is_pick.flat[picks] = True
-        self._out_of_reach = location.out_of_reach
-        self._space = location.space()
-        num_tiles = len(shape) and shape[0]
-        _search_all(*self._space, *self._state())
-        self._farthest = self._second.max(axis=1)
-        self._group_farthest = np.maximum.reduceat(self._farthest, np.arange(0, num_tiles, GROUP))
 
-    def _state(self) -> tuple[np.ndarray | float, ...]:
-        return (
-            self._slot_coords, self._slot_norms, self._slot_picks, self._slot_of, self._slot_low, self._slot_high,
-            self._first, self._second, self._nearest, self._removal, self._out_of_reach,
-        )  # fmt: skip
+class _State(NamedTuple):
+    """Units to the two nearest picks of each point, their ordinals, the loss when a pick is removed, the largest second
+    distance of each tile and group, which points are picks, the positions of the picks."""
 
-    def try_candidates(self, start: int, stop: int) -> tuple[int, int]:
-        """Try every point of the tiles from `start` to `stop`; returns how many exchanges, and the last one's tile."""
-        bounds = (self._farthest, self._group_farthest)
-        return _try_candidates(*self._space, *self._state(), *bounds, self._is_pick, self.picks, start, stop)
+    first: np.ndarray
+    second: np.ndarray
+    nearest: np.ndarray
+    removal: np.ndarray
+    out_of_reach: float
+    farthest: np.ndarray
+    group_farthest: np.ndarray
+    is_pick: np.ndarray
+    picks: np.ndarray
+
+
+def _slots_of(location: FacilityLocation) -> _Slots:
+    tiles = location.tiles
+    picks = np.array(location.picks, dtype=np.int64)
+    chosen = tiles.coords[picks // LANES, :, picks % LANES]
+    laid_out = lay_out(chosen, np.ones(len(picks)), split=tiles.split)
+    # Not laid_out.coords, which are scaled by a power of two: all distances must be in the same units.
+    coords = np.full(laid_out.coords.shape, np.inf, dtype=tiles.coords.dtype)
+    norms = np.zeros((len(laid_out.rows), 2, LANES))
+    for slot, ordinal in enumerate(laid_out.rows.flat):
+        if ordinal >= 0:
+            coords[slot // LANES, :, slot % LANES] = chosen[ordinal]
+            if not tiles.boxed:
+                place = picks[ordinal]
+                norms[slot // LANES, :, slot % LANES] = tiles.norms[place // LANES, :, place % LANES]
+    low = coords.min(axis=2).astype(np.float64)
+    high = np.where(np.isfinite(coords), coords, -np.inf).max(axis=2).astype(np.float64)
+    return _Slots(coords, norms, laid_out.rows.copy(), laid_out.positions().astype(np.int32), low, high)
+
+
+def _state_of(location: FacilityLocation, slots: _Slots) -> _State:
+    shape = location.tiles.rows.shape
+    picks = np.array(location.picks, dtype=np.int64)
+    first = np.where(location.tiles.rows >= 0, location.out_of_reach, 0.0)
+    farthest, group_farthest = np.zeros(shape[0]), np.zeros(-(-shape[0] // GROUP))
+    is_pick = np.zeros(shape, dtype=np.bool_)
+    is_pick.flat[picks] = True
+    state = _State(
+        first, first.copy(), np.full((2, *shape), -1, dtype=np.int32), np.zeros(len(picks)), location.out_of_reach,
+        farthest, group_farthest, is_pick, picks,
+    )  # fmt: skip
+    _search_all(location.space(), slots, state)
+    farthest[:] = state.second.max(axis=1)
+    group_farthest[:] = np.maximum.reduceat(farthest, np.arange(0, shape[0], GROUP))
+    return state
 
 
 @kernel
 def _search(  # type: ignore[no-untyped-def]
-    coords, norms, split, scale, slot_coords, slot_norms, slot_picks, slot_low, slot_high,
-    tile, lane, hint_a, hint_b, out_of_reach, units, found, who,
-):  # fmt: skip
-    """The two picks nearest to a point, into `found` and `who`; the hinted slot tiles are looked into first."""
+    space, slots, tile, lane, hint_a, hint_b, out_of_reach, units, found, who
+):
+    """The two picks nearest to a point, into `found` and `who`; the hinted slot tiles are searched first."""
+    coords, norms, split, scale = space.coords, space.norms, space.split, space.scale
     boxed = split == coords.shape[1]
     here = np.empty((1, coords.shape[1]))
     here[0] = coords[tile, :, lane]
     found[0] = found[1] = out_of_reach
     who[0] = who[1] = -1
-    for turn in range(-2, slot_coords.shape[0]):
-        slots = hint_a if turn == -2 else hint_b if turn == -1 else turn
-        if (turn >= 0 and slots in (hint_a, hint_b)) or (turn == -1 and hint_a == hint_b):
+    for turn in range(-2, slots.coords.shape[0]):
+        block = hint_a if turn == -2 else hint_b if turn == -1 else turn
+        if (turn >= 0 and block in (hint_a, hint_b)) or (turn == -1 and hint_a == hint_b):
             continue
-        if turn >= 0 and boxed and beyond(here, here, 0, slot_low, slot_high, slots, (found[1] + 1.0) / scale):
+        if turn >= 0 and boxed and beyond(here, here, 0, slots.low, slots.high, block, (found[1] + 1.0) / scale):
             continue
-        units_to_tile(slot_coords, slot_norms, slots, coords, norms, tile, lane, split, scale, units)
+        units_to_tile(slots.coords, slots.norms, block, coords, norms, tile, lane, split, scale, units)
         for slot in range(LANES):
-            pick = slot_picks[slots, slot]
+            pick = slots.picks[block, slot]
             if pick < 0:
                 continue
             if units[slot] < found[0] or (units[slot] == found[0] and pick < who[0]):
@@ -134,36 +149,31 @@ def _search(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _search_all(  # type: ignore[no-untyped-def]
-    coords, norms, split, scale, low, high, group_low, group_high, weight,
-    slot_coords, slot_norms, slot_picks, slot_of, slot_low, slot_high, first, second, nearest, removal, out_of_reach,
-):  # fmt: skip
+def _search_all(space, slots, state):  # type: ignore[no-untyped-def]
+    coords, weight = space.coords, space.weight
+    first, second, nearest, removal = state.first, state.second, state.nearest, state.removal
     units, found, who = np.empty(LANES), np.empty(2), np.empty(2, dtype=np.int32)
     hint_a, hint_b = 0, 0
     for tile in range(coords.shape[0]):
         for lane in range(LANES):
             if weight[tile, lane] == 0.0 and not np.isfinite(coords[tile, 0, lane]):
                 continue
-            _search(
-                coords, norms, split, scale, slot_coords, slot_norms, slot_picks, slot_low, slot_high,
-                tile, lane, hint_a, hint_b, out_of_reach, units, found, who,
-            )  # fmt: skip
+            _search(space, slots, tile, lane, hint_a, hint_b, state.out_of_reach, units, found, who)
             first[tile, lane], second[tile, lane] = found[0], found[1]
             nearest[0, tile, lane], nearest[1, tile, lane] = who[0], who[1]
-            hint_a = slot_of[who[0]] // LANES
-            hint_b = slot_of[who[1]] // LANES if who[1] >= 0 else hint_a
+            hint_a = slots.of_pick[who[0]] // LANES
+            hint_b = slots.of_pick[who[1]] // LANES if who[1] >= 0 else hint_a
             removal[who[0]] += np.rint(weight[tile, lane] * found[1]) - np.rint(weight[tile, lane] * found[0])
 
 
 @kernel
-def _try_candidates(  # type: ignore[no-untyped-def]
-    coords, norms, split, scale, low, high, group_low, group_high, weight,
-    slot_coords, slot_norms, slot_picks, slot_of, slot_low, slot_high, first, second, nearest, removal, out_of_reach,
-    farthest, group_farthest, is_pick, picks, start, stop,
-):  # fmt: skip
+def _try_candidates(space, slots, state, start, stop):  # type: ignore[no-untyped-def]
+    """Try every point of the tiles from `start` to `stop`; returns how many exchanges, and the last one's tile."""
+    coords, norms, split, scale, low, high, group_low, group_high, weight = space
+    first, second, nearest, removal, _, farthest, group_farthest, is_pick, picks = state
     boxed = split == coords.shape[1]
     here, units = np.empty((1, coords.shape[1])), np.empty(LANES)
-    correction, concerned = np.zeros(len(picks)), np.empty(len(picks), dtype=np.int64)
+    correction, affected = np.zeros(len(picks)), np.empty(len(picks), dtype=np.int64)
     swaps, last = 0, start
     cheapest = np.argmin(removal)
     for block in range(start, stop):
@@ -171,7 +181,7 @@ def _try_candidates(  # type: ignore[no-untyped-def]
             if is_pick[block, lane] or not np.isfinite(coords[block, 0, lane]):
                 continue
             here[0] = coords[block, :, lane]
-            gain, num_concerned = 0.0, 0
+            gain, num_affected = 0.0, 0
             for group in range(group_low.shape[0]):
                 if boxed and beyond(here, here, 0, group_low, group_high, group, group_farthest[group] / scale):
                     continue
@@ -184,55 +194,49 @@ def _try_candidates(  # type: ignore[no-untyped-def]
                             pick = nearest[0, tile, point]
                             count = weight[tile, point]
                             if correction[pick] == 0.0:
-                                concerned[num_concerned] = pick
-                                num_concerned += 1
-                                correction[pick] = 1e-3  # concerned, even when the saving rounds to nothing
-                            own, other = np.rint(count * first[tile, point]), np.rint(count * second[tile, point])
+                                affected[num_affected] = pick
+                                num_affected += 1
+                                correction[pick] = 1e-3  # affected, even when the saving rounds to nothing
+                            one, other = np.rint(count * first[tile, point]), np.rint(count * second[tile, point])
                             if units[point] < first[tile, point]:
-                                gain += own - np.rint(count * units[point])
-                                correction[pick] += other - own
+                                gain += one - np.rint(count * units[point])
+                                correction[pick] += other - one
                             else:
                                 correction[pick] += other - np.rint(count * units[point])
             out, change = cheapest, removal[cheapest] - gain
-            for place in range(num_concerned):
-                pick = concerned[place]
+            for place in range(num_affected):
+                pick = affected[place]
                 with_it = removal[pick] - np.rint(correction[pick] - 1e-3) - gain
                 if with_it < change or (with_it == change and pick < out):
                     out, change = pick, with_it
                 correction[pick] = 0.0
             if change < 0.0:
-                _swap(
-                    coords, norms, split, scale, low, high, group_low, group_high, weight,
-                    slot_coords, slot_norms, slot_picks, slot_of, slot_low, slot_high, first, second, nearest, removal,
-                    out_of_reach, farthest, group_farthest, is_pick, picks, out, block, lane,
-                )  # fmt: skip
+                _swap(space, slots, state, out, block, lane)
                 cheapest = np.argmin(removal)
                 swaps, last = swaps + 1, block
     return swaps, last
 
 
 @kernel
-def _swap(  # type: ignore[no-untyped-def]
-    coords, norms, split, scale, low, high, group_low, group_high, weight,
-    slot_coords, slot_norms, slot_picks, slot_of, slot_low, slot_high, first, second, nearest, removal,
-    out_of_reach, farthest, group_farthest, is_pick, picks, out, block, lane,
-):  # fmt: skip
-    """Put the candidate into the slot of pick `out`, and let everyone concerned look again for their two nearest."""
+def _swap(space, slots, state, out, block, lane):  # type: ignore[no-untyped-def]
+    """Put the candidate into the slot of pick `out`, and search the two nearest picks of all affected points again."""
+    coords, norms, split, scale, low, high, group_low, group_high, weight = space
+    first, second, nearest, removal, out_of_reach, farthest, group_farthest, is_pick, picks = state
     boxed = split == coords.shape[1]
     former = picks[out]
     is_pick[former // LANES, former % LANES] = False
     is_pick[block, lane] = True
     picks[out] = block * LANES + lane
-    slots, slot = slot_of[out] // LANES, slot_of[out] % LANES
+    slot_tile, slot = slots.of_pick[out] // LANES, slots.of_pick[out] % LANES
     left, come = np.empty((1, coords.shape[1])), np.empty((1, coords.shape[1]))
-    left[0] = slot_coords[slots, :, slot]
+    left[0] = slots.coords[slot_tile, :, slot]
     come[0] = coords[block, :, lane]
-    slot_coords[slots, :, slot] = come[0]
+    slots.coords[slot_tile, :, slot] = come[0]
     if not boxed:
-        slot_norms[slots, :, slot] = norms[block, :, lane]
+        slots.norms[slot_tile, :, slot] = norms[block, :, lane]
     for k in range(coords.shape[1]):
-        slot_low[slots, k] = min(slot_low[slots, k], come[0, k])
-        slot_high[slots, k] = max(slot_high[slots, k], come[0, k])
+        slots.low[slot_tile, k] = min(slots.low[slot_tile, k], come[0, k])
+        slots.high[slot_tile, k] = max(slots.high[slot_tile, k], come[0, k])
 
     units, spare, found, who = np.empty(LANES), np.empty(LANES), np.empty(2), np.empty(2, dtype=np.int32)
     for group in range(group_low.shape[0]):
@@ -258,11 +262,8 @@ def _swap(  # type: ignore[no-untyped-def]
                 count = weight[tile, point]
                 if one == out or two == out:
                     stays = two if one == out else one
-                    hint = slot_of[stays] // LANES if stays >= 0 else slots
-                    _search(
-                        coords, norms, split, scale, slot_coords, slot_norms, slot_picks, slot_low, slot_high,
-                        tile, point, slots, hint, out_of_reach, spare, found, who,
-                    )  # fmt: skip
+                    hint = slots.of_pick[stays] // LANES if stays >= 0 else slot_tile
+                    _search(space, slots, tile, point, slot_tile, hint, out_of_reach, spare, found, who)
                 elif units[point] < first[tile, point]:
                     found[0], found[1], who[0], who[1] = units[point], first[tile, point], out, one
                 elif units[point] < second[tile, point]:

@@ -1,0 +1,228 @@
+"""`synthsieve.fit`: train one generative classifier into a run folder, or resume an interrupted training."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from synthsieve.data.dataset import Dataset
+from synthsieve.data.origin import Origin
+from synthsieve.errors import ConfigError
+from synthsieve.evaluation.accuracy import Scores, score_part
+from synthsieve.io.devices import Device, device_of
+from synthsieve.io.files import remove_stale_partials
+from synthsieve.io.locks import locked
+from synthsieve.io.progress import NullProgress, Progress
+from synthsieve.settings import Objective, Settings
+from synthsieve.training import loop
+from synthsieve.training.defaults import settings_for
+from synthsieve.training.history import require_tensorboard, tensorboard_writer
+from synthsieve.training.parallel import ProcessGroup, init_process_group, is_restart
+from synthsieve.training.run_dir import RunDirectory
+
+
+@dataclass(frozen=True)
+class FitSummary:
+    """A finished training.
+
+    Attributes:
+        run: the run folder: settings, split, encoding; `run.load_model()` loads the trained model.
+        steps: steps done in all.
+        best_step: the step whose weights were kept.
+        validation_accuracy: of those weights; None without validation rows.
+        test: figures on the test rows; None without test rows.
+        seconds: wall time of this call's part of the training.
+        warnings: a sentence for each figure that diverged during training.
+        is_main: False in all but one of the processes that torchrun started.
+    """
+
+    run: RunDirectory
+    steps: int
+    best_step: int
+    validation_accuracy: float | None
+    test: Scores | None
+    seconds: float
+    warnings: tuple[str, ...]
+    is_main: bool = True
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {
+            "out": str(self.run.path),
+            "steps": self.steps,
+            "best_step": self.best_step,
+            "validation_accuracy": self.validation_accuracy,
+            "test_accuracy": None if self.test is None else self.test.accuracy,
+            "test_interval": None if self.test is None else self.test.interval(),
+            "seconds": round(self.seconds, 1),
+            "drifts": list(self.warnings),
+        }
+
+    def lines(self) -> list[str]:
+        """The summary that the command line prints."""
+        lines = [f"{self.steps} steps in {self.seconds:.0f} s, best on validation at step {self.best_step}"]
+        if self.validation_accuracy is not None:
+            lines.append(f"validation accuracy {100 * self.validation_accuracy:.1f} %")
+        if self.test is not None:
+            lines.append(self.test.describe("test"))
+        return [*lines, f"draw samples with: synthsieve sample {self.run.path} --per-class 10"]
+
+
+def fit(
+    source: str | Path,
+    out: str | Path,
+    *,
+    label: str | None = None,
+    text: str | None = None,
+    schema: Path | None = None,
+    features: Path | None = None,
+    image_size: str | None = None,
+    data_dir: Path | None = None,
+    test: Path | None = None,
+    validation: Path | None = None,
+    labels: int | None = None,
+    config: str | Path | None = None,
+    overrides: Iterable[str] | None = None,
+    seed: int | None = None,
+    supervised: bool = False,
+    augment: bool = False,
+    resume: bool = False,
+    tensorboard: bool = False,
+    threads: int | None = None,
+    device: Device | str = Device.CPU,
+    progress: Callable[[str], Progress] | None = None,
+    log: Callable[[str], None] = print,
+) -> FitSummary:
+    """Train a generative classifier on few labels and many unlabelled examples.
+
+    Under torchrun all processes train one model together; one of them writes.
+
+    Args:
+        source, label, text, schema, features, image_size, data_dir, test, validation: the data, as for `run`.
+        out: the folder to write to.
+        labels: use only this many labels; None uses all.
+        config: name of a preset or a TOML file; None chooses a preset by the data.
+        overrides: single settings, such as "training.steps=2000".
+        seed: random seed.
+        supervised: train the baseline that uses only the labelled rows.
+        augment: continue after training.steps with synthetic data and pseudo-labels.
+        resume: continue from the last checkpoint in `out`.
+        tensorboard: also write TensorBoard event files.
+        threads: torch threads of this process; None leaves the number as it is.
+        device: "cpu" or "cuda".
+        progress: returns the progress bar of a stage by its name; None shows none.
+        log: called with messages about the data and with warnings.
+    """
+    source, out, bar = str(source), Path(out), progress or (lambda name: NullProgress())
+    options: dict[str, Any] = {} if seed is None else {"seed": seed}
+    if labels is not None:
+        options["data"] = {"labels": labels}
+    if supervised:
+        options["training"] = {"objective": "supervised"}
+    settings_for(
+        source, config=config, overrides=overrides or (), options=options
+    )  # report errors before reading the data
+    if tensorboard:
+        require_tensorboard()
+    origin = Origin.of(
+        source,
+        label=label,
+        text=text,
+        schema=schema,
+        features=features,
+        image_size=image_size,
+        data_dir=data_dir,
+        test=test,
+        validation=validation,
+    )
+    dataset = origin.load(bar("data"))
+    settings = settings_for(source, dataset, config=config, overrides=overrides or (), options=options)
+    settings = _with_augmentation(settings) if augment else settings.pretrained()
+    torch_device = device_of(Device(device))
+    with ExitStack() as stack:
+        group = stack.enter_context(init_process_group())
+        if group.first:
+            stack.enter_context(locked(out))
+        else:
+            log, bar = (lambda message: None), (lambda name: NullProgress())
+        run = _create_or_resume(out, origin, settings, dataset, group, resume=resume, threads=threads, log=log)
+        split = run.split
+        for note in (*dataset.notes, *split.notes):
+            log(note)
+        log(
+            f"{dataset.name}: {len(split.labeled)} labelled, {len(split.unlabeled)} unlabelled, "
+            f"{len(split.validation)} validation, {len(split.test)} test"
+        )
+        result = loop.fit(
+            run,
+            dataset,
+            progress=bar("fit"),
+            on_row=tensorboard_writer(out) if tensorboard and group.first else None,
+            log=lambda sentence: log(f"warning: {sentence}"),
+            group=group,
+            device=torch_device,
+        )
+        scores = score_part(run.load_model(), run.encoding, dataset, split, "test") if group.first else None
+    return FitSummary(
+        run=run,
+        steps=result.steps,
+        best_step=result.best_step,
+        validation_accuracy=result.validation_accuracy,
+        test=scores,
+        seconds=result.seconds,
+        warnings=result.drifts,
+        is_main=group.first,
+    )
+
+
+def _create_or_resume(
+    out: Path,
+    origin: Origin,
+    settings: Settings,
+    dataset: Dataset,
+    group: ProcessGroup,
+    *,
+    resume: bool,
+    threads: int | None,
+    log: Callable[[str], None],
+) -> RunDirectory:
+    """The run in `out` where there is one to resume, else a new one."""
+    exists = RunDirectory.exists(out)
+    group.wait()  # until every process has looked
+    if threads is not None:
+        torch.set_num_threads(threads)
+    if not (exists and (resume or is_restart())):
+        return RunDirectory.create(out, origin, settings, dataset, write=group.first)
+    run = RunDirectory.open(out)
+    run.check_unchanged(settings, dataset)
+    torch.set_num_threads(threads or run.threads)
+    if group.first:
+        remove_stale_partials(run.path)
+    if threads not in (None, run.threads):
+        log(f"started with {run.threads} threads, resuming with {threads}: sums may round differently")
+    return run
+
+
+def _with_augmentation(settings: Settings) -> Settings:
+    """Settings with augmented training after the first part; refused where there is nothing to augment with."""
+    if not settings.augmentation.steps and settings.augmentation.augment_from_step is None:
+        settings = settings.with_retraining()
+    if settings.augment_from_step >= settings.total_steps:
+        raise ConfigError(
+            f"augmentation.augment_from_step={settings.augment_from_step} must lie before the last step, "
+            f"{settings.total_steps}: lower it, or raise augmentation.steps",
+            code="augment-after-end",
+        )
+    uses_generator = settings.augmentation.enabled or settings.implicit.enabled
+    if settings.training.objective is Objective.SUPERVISED and uses_generator:
+        raise ConfigError(
+            "training.objective=supervised trains no generator to draw from: "
+            "leave --augment out, or use pseudo-labels only with --set augmentation.enabled=false",
+            code="no-generator",
+        )
+    return settings

@@ -1,0 +1,32 @@
+"""`synthsieve.report`: a finished run on one self-contained HTML page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from synthsieve.io.progress import Progress
+from synthsieve.results.report.page import WrittenReport, write_report
+from synthsieve.results.run import open_run
+
+
+def report(
+    out: str | Path,
+    *,
+    to: str | Path | None = None,
+    arm: str | None = None,
+    seed: int | None = None,
+    progress: Callable[[str], Progress] | None = None,
+) -> WrittenReport:
+    """Write the report of the run in `out`: did it help, what do the samples look like, are they like real data.
+
+    Args:
+        out: the directory that `run`, `reproduce` or `fit` wrote.
+        to: the file to write; OUT/report.html by default.
+        arm: the variant whose samples are shown, such as "entropy, L=5,000"; the chosen one by default.
+        seed: the seed whose variants are shown; the first of the run by default.
+        progress: makes a progress bar from a name; None shows none.
+    """
+    bars = (None, None) if progress is None else (progress("score"), progress("draw"))
+    target = None if to is None else Path(to)
+    return write_report(open_run(out, seed=seed), target, arm=arm, progress=bars[0], drawing=bars[1])

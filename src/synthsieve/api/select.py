@@ -1,0 +1,147 @@
+"""`synthsieve.select_file`: a selection from a file to a folder, in memory or on a cluster."""
+
+from __future__ import annotations
+
+import shutil
+import warnings
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from synthsieve.errors import SelectionError
+from synthsieve.io.files import has_partial
+from synthsieve.io.locks import locked
+from synthsieve.io.progress import NullProgress, Progress
+from synthsieve.selection.entropy import PrecisionWarning
+from synthsieve.selection.files import check_readable, estimate_cost, read_table, write_selection
+from synthsieve.selection.options import Curvature, SelectionOptions
+from synthsieve.selection.result import Selection
+from synthsieve.selection.select import select
+from synthsieve.selection.tables import PARQUET_SUFFIXES, open_shards
+
+WRITTEN = ("selection.parquet", "selected.npz", "selected.parquet", "summary.json", "selection", "selected")
+
+
+def select_file(
+    path: Path | str,
+    out: Path | str,
+    options: SelectionOptions | None = None,
+    *,
+    label: str | None = None,
+    cluster: str | None = None,
+    workers: int | None = None,
+    force: bool = False,
+    progress: Progress | None = None,
+    **changes: Any,
+) -> Selection:
+    """Select rows of a file and write the selection, the selected rows and a summary into a folder.
+
+    Args:
+        path: a .npz, .parquet, .csv, .tsv or .jsonl file, or a folder of .parquet files, with labels and logits,
+            probabilities, gradients or features.
+        out: the folder to write to.
+        options, changes: a `SelectionOptions`, or its fields by name.
+        label: the name of the label column or array.
+        cluster: select on Ray: "local", or HOST:PORT of a cluster; needs Parquet.
+        workers: processes of a local cluster.
+        force: replace an earlier selection in the folder.
+        progress: is updated during the selection.
+    """
+    path, out, progress = Path(path), Path(out), progress or NullProgress()
+    options = replace(options or SelectionOptions(), **changes)
+    _check_out(out, path, force=force)
+    with locked(out):
+        if cluster is not None:
+            selection = _select_on_cluster(path, out, options, label, cluster, workers, progress)
+        else:
+            selection = _select_in_memory(path, out, options, label, progress)
+        _remove_others(out, selection.files)
+    return selection
+
+
+def estimate_file(
+    path: Path | str, options: SelectionOptions | None = None, *, label: str | None = None, **changes: Any
+) -> dict[str, Any]:
+    """Rough memory and time that `select_file` would need."""
+    return estimate_cost(read_table(Path(path), label=label), replace(options or SelectionOptions(), **changes))
+
+
+def _select_in_memory(
+    path: Path, out: Path, options: SelectionOptions, label: str | None, progress: Progress
+) -> Selection:
+    table = read_table(path, label=label)
+    outputs: dict[str, Any] = dict(table.outputs)
+    notes: tuple[str, ...] = ()
+    if "logits" in outputs and outputs.pop("probabilities", None) is not None:
+        notes = ("logits and probabilities given: used the logits, which are more exact",)
+    with closing(progress), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", PrecisionWarning)
+        selection = select(
+            table.features, table.labels, classes=table.classes, **outputs, options=options, progress=progress
+        )
+    selection = selection.with_notes(*notes, *(str(warning.message) for warning in caught))
+    return replace(selection, files=tuple(write_selection(out, table, selection)))
+
+
+def _select_on_cluster(
+    path: Path,
+    out: Path,
+    options: SelectionOptions,
+    label: str | None,
+    cluster: str,
+    workers: int | None,
+    progress: Progress,
+) -> Selection:
+    from synthsieve.distributed.ray_engine import connected
+    from synthsieve.distributed.selection.select import select_shards
+
+    not_supported = {"curvature": options.curvature is not Curvature.NONE, "threads": options.n_jobs is not None}
+    for name in (name for name, given in not_supported.items() if given):
+        raise SelectionError(
+            f"expected no --{name} with --cluster, got it: leave one of them out", code="cluster-options"
+        )
+    check_readable(path)
+    if path.is_file() and path.suffix.lower() not in PARQUET_SUFFIXES:
+        raise SelectionError(
+            f"expected Parquet with --cluster, got {path.name}: convert it, or leave --cluster out", code="file-type"
+        )
+    shards = open_shards(path.resolve(), label=label)
+    with connected(cluster, workers=workers) as engine:
+        return select_shards(shards, out.resolve(), options, engine=engine, progress=progress)
+
+
+def _remove_others(out: Path, written: Sequence[Path] = ()) -> None:
+    """Remove the files of an earlier selection that this one did not replace."""
+    for path in (out / name for name in WRITTEN):
+        if path.name not in {one.name for one in written}:
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink(missing_ok=True)
+
+
+def _check_out(out: Path, data: Path, *, force: bool) -> None:
+    """Raise before any work if `out` cannot be a folder, holds the data, or would be overwritten without `force`."""
+    try:
+        if out.exists() and not out.is_dir():
+            raise SelectionError(f"expected a folder as --out, got the file {out}: choose another name", code="out")
+        there = [name for name in WRITTEN if (out / name).exists()]
+    except OSError as error:
+        raise SelectionError(
+            f"expected a folder as --out, got {out} ({error.strerror}): choose another", code="out"
+        ) from None
+    if any((out / name).resolve() == data.resolve() for name in there) or out.resolve() == data.resolve():
+        raise SelectionError(
+            f"expected another folder than that of {data.name} as --out, which would overwrite it: choose another",
+            code="out-is-input",
+        )
+    if "summary.json" not in there and has_partial(out / "summary.json"):
+        _remove_others(out)  # left by a command that was killed before it wrote the summary
+        there = []
+    if there and not force:
+        raise SelectionError(
+            f"expected a folder without a selection, got {out} with {there[0]}: choose another, or pass --force",
+            code="out-exists",
+        )

@@ -1,0 +1,234 @@
+"""Encodings between stored examples and network input: the interface, the registry, images and vectors.
+
+`synthsieve.register_modality` adds another modality.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Any, Protocol
+
+import numpy as np
+
+from synthsieve.data.dataset import Dataset, Kind
+from synthsieve.data.formats.arrays import bytes_as_floats
+from synthsieve.data.input_spec import InputSpec
+from synthsieve.data.modalities.image import PIXELS, ImageForm
+from synthsieve.errors import DataError
+
+ENTRY_POINTS = "synthsieve.modalities"
+MAX_SIDE = 1 << 16  # of a stored image
+SMALLEST_SCALE = float(np.finfo(np.float32).tiny)  # a smaller scale is imprecise: the column counts as constant
+SIDE_MULTIPLE = 4  # convolutional networks halve images twice
+
+
+class Encoding(Protocol):
+    """A pair of maps between stored examples and network input."""
+
+    @property
+    def input_spec(self) -> InputSpec:
+        """The kind, shape and details of an encoded example."""
+        ...
+
+    def encode(self, x: np.ndarray) -> np.ndarray:
+        """Stored examples, (n, ...), -> network input, (n, *input_spec.shape)."""
+        ...
+
+    def decode(self, x: np.ndarray) -> np.ndarray:
+        """Network input, or the output of a generator, -> stored examples."""
+        ...
+
+    def items(self, x: np.ndarray) -> Any:
+        """Stored examples -> items for users: images, a pyarrow table, waveforms, sentences."""
+        ...
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything that `from_json` needs, with the modality under `kind`."""
+        ...
+
+
+def check_shape(x: np.ndarray, shape: tuple[int, ...]) -> None:
+    """Raise if examples x (n, ...) do not have this shape each."""
+    if x.shape[1:] != tuple(shape) or x.ndim == 0:
+        raise DataError(f"examples must have shape {tuple(shape)} each, got {x.shape[1:]}", code="shape")
+
+
+@dataclass(frozen=True)
+class ImageEncoding:
+    """Pixels to [-1, 1] and back: encode(p) = p / 127.5 - 1 for uint8; float images are in [-1, 1] already.
+
+    A height or width that is not a multiple of 4 is padded with edge pixels; `decode` crops it again.
+
+    Attributes:
+        shape: (channels, height, width) of one image.
+        form: axes, dtype and value range of the user's images; new images are read in the same way.
+    """
+
+    shape: tuple[int, ...]
+    form: ImageForm = PIXELS
+
+    @property
+    def input_spec(self) -> InputSpec:
+        channels, *sides = self.shape
+        return InputSpec(Kind.IMAGE, (channels, *(side + sum(_margins(side)) for side in sides)))
+
+    def encode(self, x: np.ndarray) -> np.ndarray:
+        """float32 (n, *input_spec.shape) in [-1, 1]."""
+        check_shape(x, self.shape)
+        if x.dtype not in (np.float32, np.uint8):
+            raise DataError(f"images must be uint8 or float32, got {x.dtype}", code="dtype")
+        if self.input_spec.shape != self.shape:
+            x = np.pad(x, ((0, 0), (0, 0), *(_margins(side) for side in self.shape[1:])), mode="edge")
+        return bytes_as_floats(x)
+
+    def decode(self, x: np.ndarray) -> np.ndarray:
+        """uint8 (n, *shape), rounded; values outside [-1, 1] are clipped."""
+        check_shape(x, self.input_spec.shape)
+        if self.input_spec.shape != self.shape:
+            (top, _), (left, _) = (_margins(side) for side in self.shape[1:])
+            x = x[:, :, top : top + self.shape[1], left : left + self.shape[2]]
+        return np.rint((np.clip(x, -1.0, 1.0) + 1.0) * 127.5).astype(np.uint8)
+
+    def items(self, x: np.ndarray) -> np.ndarray:
+        """x itself."""
+        return x
+
+    def to_json(self) -> dict[str, Any]:
+        plain = {"kind": Kind.IMAGE.value, "shape": list(self.shape)}
+        return plain if self.form == PIXELS else {**plain, "form": self.form.to_json()}
+
+
+def _margins(side: int) -> tuple[int, int]:
+    """Pixels to add before and after, for a multiple of 4."""
+    missing = -side % SIDE_MULTIPLE
+    return missing // 2, missing - missing // 2
+
+
+@dataclass(frozen=True, eq=False)
+class VectorEncoding:
+    """Columns standardized by the training rows: encode(v) = (v - mean) / scale.
+
+    Attributes:
+        mean: float64 (features,).
+        scale: float64 (features,), positive; 1 for a constant column.
+    """
+
+    mean: np.ndarray
+    scale: np.ndarray
+
+    @property
+    def input_spec(self) -> InputSpec:
+        return InputSpec(Kind.VECTOR, self.shape)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (len(self.mean),)
+
+    def encode(self, x: np.ndarray) -> np.ndarray:
+        """float32 (n, features), with mean 0 and standard deviation 1 over the training rows."""
+        check_shape(x, self.shape)
+        with np.errstate(over="ignore"):  # the caller reports values beyond float32 as infinite
+            return ((x - self.mean) / self.scale).astype(np.float32)
+
+    def decode(self, x: np.ndarray) -> np.ndarray:
+        """float32 (n, features), in the units of the source."""
+        check_shape(x, self.shape)
+        return (x * self.scale + self.mean).astype(np.float32)
+
+    def items(self, x: np.ndarray) -> np.ndarray:
+        """x itself."""
+        return x
+
+    def to_json(self) -> dict[str, Any]:
+        return {"kind": Kind.VECTOR.value, "mean": self.mean.tolist(), "scale": self.scale.tolist()}
+
+
+@dataclass(frozen=True)
+class Codec:
+    """How the encoding of one modality is fitted and read.
+
+    Attributes:
+        fit: dataset and training rows -> encoding, from those rows only.
+        read: the result of `to_json` -> encoding; KeyError, TypeError or ValueError if it is damaged.
+    """
+
+    fit: Callable[[Dataset, np.ndarray], Encoding]
+    read: Callable[[dict[str, Any]], Encoding]
+
+
+def register_encoding(kind: str, codec: Codec) -> None:
+    """Add the encoding of a modality; its name must not be registered yet."""
+    if kind in _CODECS:
+        raise DataError(f"a modality named {kind!r} is registered already: choose another name", code="name-taken")
+    _CODECS[kind] = codec
+
+
+def fit_encoding(dataset: Dataset, train_indices: np.ndarray) -> Encoding:
+    """The encoding of `dataset`, fitted on the rows `train_indices` only (labelled and unlabelled, not held out)."""
+    return _codec(dataset.kind).fit(dataset, train_indices)
+
+
+def from_json(value: dict[str, Any]) -> Encoding:
+    """The encoding from `to_json`."""
+    try:
+        return _codec(value["kind"]).read(value)
+    except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
+        raise DataError(
+            f"a stored encoding is damaged or of a later version ({error!r})", code="damaged-encoding"
+        ) from None
+
+
+def _codec(kind: str) -> Codec:
+    if kind not in _CODECS:
+        for point in entry_points(group=ENTRY_POINTS, name=kind):
+            point.load()()  # it calls register_modality
+    if kind not in _CODECS:
+        raise DataError(
+            f"no modality {kind!r} is registered, only {', '.join(sorted(_CODECS))}: call register_modality first",
+            code="unknown-modality",
+        )
+    found = _CODECS[kind]
+    if isinstance(found, str):
+        codec: Codec = import_module(found).CODEC
+        return codec
+    return found
+
+
+def _fit_image(dataset: Dataset, rows: np.ndarray) -> Encoding:
+    return ImageEncoding(dataset.shape, dataset.metadata or PIXELS)
+
+
+def _read_image(value: dict[str, Any]) -> Encoding:
+    shape = tuple(int(side) for side in value["shape"])
+    if len(shape) != 3 or not all(1 <= side <= MAX_SIDE for side in shape):
+        raise ValueError(f"invalid image shape {shape}")
+    return ImageEncoding(shape, ImageForm.from_json(value["form"]) if "form" in value else PIXELS)
+
+
+def _fit_vector(dataset: Dataset, rows: np.ndarray) -> Encoding:
+    if len(rows) == 0:
+        raise DataError("an encoding needs at least one training row", code="no-training-rows")
+    x = dataset.train.x[rows]
+    scale = x.std(axis=0, dtype=np.float64)
+    scale[x.max(axis=0) == x.min(axis=0)] = 1.0  # exactly: by rounding, the deviation of a constant column is not 0
+    scale[scale < SMALLEST_SCALE] = 1.0
+    return VectorEncoding(x.mean(axis=0, dtype=np.float64), scale)
+
+
+def _read_vector(value: dict[str, Any]) -> Encoding:
+    mean, scale = np.asarray(value["mean"], dtype=np.float64), np.asarray(value["scale"], dtype=np.float64)
+    if mean.ndim != 1 or mean.shape != scale.shape or not np.isfinite(mean).all() or not (scale > 0).all():
+        raise ValueError("mean must be finite, scale positive, and both of one length")
+    return VectorEncoding(mean, scale)
+
+
+_CODECS: dict[str, Codec | str] = {  # a module's name: its `CODEC` is imported at the first use
+    Kind.IMAGE: Codec(_fit_image, _read_image),
+    Kind.VECTOR: Codec(_fit_vector, _read_vector),
+    Kind.TABLE: "synthsieve.data.modalities.table.encoding",
+    Kind.SOUND: "synthsieve.data.modalities.sound.encoding",
+    Kind.TEXT: "synthsieve.data.modalities.text.encoding",
+}

@@ -1,0 +1,127 @@
+"""The selection as a scikit-learn estimator: `fit`, `indices_`, `weights_`, `transform` and `fit_resample`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from synthsieve.errors import SelectionError
+from synthsieve.selection import validation
+from synthsieve.selection.cross_validation import out_of_fold_probabilities
+from synthsieve.selection.options import SelectionOptions
+from synthsieve.selection.select import select
+
+_NOT_OPTIONS = ("classifier", "gradients", "cv")
+
+
+class CoresetSelector(TransformerMixin, BaseEstimator):
+    """Select a weighted coreset of the rows given to `fit`.
+
+    Args:
+        classifier: any scikit-learn classifier with `predict_proba`; its cross-validated probabilities give
+            entropies and gradients. Logistic regression if None.
+        gradients: True if X already holds the gradients to choose by; then no classifier is trained.
+        cv: folds of the cross-validation.
+        Others: see `SelectionOptions`.
+
+    Attributes:
+        indices_: int64 (k,), selected rows.
+        weights_: float64 (k,), how many rows each represents; they sum to each class's size.
+        loss_weights_: float64 (k,), the same scaled to mean 1, as `sample_weight` of a fit on the selected rows.
+        selection_: the whole `Selection`.
+        classes_: the labels.
+    """
+
+    def __init__(
+        self,
+        *,
+        classifier: Any = None,
+        gradients: bool = False,
+        cv: int = 5,
+        budget: float | int = 0.1,
+        epsilon: float | None = None,
+        entropy_ceiling: float | None = None,
+        keep_fraction: float | None = None,
+        keep_per_class: bool = False,
+        require_label: bool = False,
+        method: str = "auto",
+        refine: bool = False,
+        curvature: str = "none",
+        memory_limit: int | str | None = None,
+        n_jobs: int | None = None,
+        seed: int = 0,
+    ) -> None:
+        self.classifier = classifier
+        self.gradients = gradients
+        self.cv = cv
+        self.budget = budget
+        self.epsilon = epsilon
+        self.entropy_ceiling = entropy_ceiling
+        self.keep_fraction = keep_fraction
+        self.keep_per_class = keep_per_class
+        self.require_label = require_label
+        self.method = method
+        self.refine = refine
+        self.curvature = curvature
+        self.memory_limit = memory_limit
+        self.n_jobs = n_jobs
+        self.seed = seed
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> CoresetSelector:
+        """Select among the rows of X (n, features) with labels y (n,)."""
+        given = self.get_params(deep=False)
+        options = SelectionOptions(**{name: value for name, value in given.items() if name not in _NOT_OPTIONS})
+        points = validation.matrix(X, "X")
+        labels = validation.any_labels(y)
+        validation.same_length(len(points), y=labels.indices)
+        if self.gradients:
+            self.selection_ = select(labels=y, gradients=points, sample_weight=sample_weight, options=options)
+        else:
+            probabilities = out_of_fold_probabilities(
+                points, labels.indices, classifier=self.classifier, cv=self.cv, seed=self.seed
+            )
+            self.selection_ = select(
+                labels=y,
+                classes=labels.names,
+                probabilities=probabilities,
+                sample_weight=sample_weight,
+                options=options,
+            )
+        self.indices_, self.weights_ = self.selection_.indices, self.selection_.weights
+        self.loss_weights_ = self.selection_.loss_weights
+        self.classes_ = np.asarray(labels.names)
+        self.n_features_in_ = points.shape[1]
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """The selected rows of X, which must be the matrix given to `fit` or one with the same rows."""
+        check_is_fitted(self, "indices_")
+        return _take(X, self.indices_, self.selection_.num_rows)
+
+    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
+        """The selected rows of X."""
+        return self.fit(X, y, **fit_params).transform(X)
+
+    def fit_resample(self, X: Any, y: Any, **fit_params: Any) -> tuple[Any, Any]:
+        """The selected rows of X and of y; `loss_weights_` has their weights, in the same order."""
+        self.fit(X, y, **fit_params)
+        return self.transform(X), _take(y, self.indices_, self.selection_.num_rows)
+
+
+def _take(values: Any, rows: np.ndarray, num_rows: int) -> Any:
+    """Some rows of an array, a sparse matrix, a frame, an Arrow table or a list."""
+    length = values.shape[0] if hasattr(values, "shape") else len(values)
+    if length != num_rows:
+        raise SelectionError(
+            f"expected the {num_rows} rows given to fit, got {length}: pass the same rows", code="length"
+        )
+    if hasattr(values, "iloc"):
+        return values.iloc[rows]
+    if hasattr(values, "tocsr"):
+        return values.tocsr()[rows]
+    if hasattr(values, "take") and hasattr(values, "schema"):  # an Arrow table
+        return values.take(rows)
+    return (np.asarray(values) if isinstance(values, list | tuple) else values)[rows]

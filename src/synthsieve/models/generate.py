@@ -1,0 +1,245 @@
+"""Drawing labelled samples: z ~ p(z given y) by Langevin from p0, then x = g(z).
+
+Every chain has a seed of its own, from which its start, its noise and its observation noise come: any sample can be
+drawn again alone. Chains run and decode in blocks of one size, the last one filled up, because the last bits of a
+product depend on how many rows it has.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from synthsieve.data.labels import listed
+from synthsieve.data.modalities.encoding import Encoding
+from synthsieve.errors import ConfigError
+from synthsieve.io.files import atomic_write
+from synthsieve.io.progress import NullProgress, Progress
+from synthsieve.io.random_streams import derive_seed, torch_stream
+from synthsieve.models.classifier import GenerativeClassifier
+from synthsieve.sampling import langevin
+from synthsieve.sampling.diagnostics import Diagnostics
+
+BLOCK = 500  # chains at a time: their noise and images fit in a few megabytes
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Labelled samples, and the model's answers to them where `evaluation.predict.draw_and_score` drew them.
+
+    Attributes:
+        x: as the source stores examples, see `data.dataset.Examples`; empty where it was not kept.
+        y: int64 (n,), class indices, sorted.
+        z: float32 (n, latent_dim), the latents they were decoded from.
+        chain_seed: int64 (n,), each chain's own seed.
+        logits_z: float32 (n, num_classes), F at z.
+        z_reencoded: float32 (n, latent_dim), the mean of q(z given x).
+        logits_x: float32 (n, num_classes), F at `z_reencoded`.
+        oracle_class: int64 (n,), the class that an independent classifier gives to x; -1 without one.
+    """
+
+    x: np.ndarray
+    y: np.ndarray
+    z: np.ndarray
+    chain_seed: np.ndarray
+    logits_z: np.ndarray = field(default_factory=lambda: np.empty(0))
+    z_reencoded: np.ndarray = field(default_factory=lambda: np.empty(0))
+    logits_x: np.ndarray = field(default_factory=lambda: np.empty(0))
+    oracle_class: np.ndarray = field(default_factory=lambda: np.empty(0))
+
+    def write(self, path: Path, classes: tuple[str, ...]) -> None:
+        """An .npz with x, y, classes (text), latent and chain_seed, atomically."""
+        with atomic_write(path) as partial, partial.open("wb") as file:
+            names = np.asarray(classes)
+            np.savez_compressed(file, x=self.x, y=self.y, classes=names, latent=self.z, chain_seed=self.chain_seed)
+
+
+def draw_samples(
+    model: GenerativeClassifier,
+    encoding: Encoding,
+    *,
+    per_class: int,
+    chains: langevin.LangevinSettings,
+    classes: Sequence[int] | None = None,
+    noise: bool = False,
+    seed: int,
+    progress: Progress | None = None,
+) -> Samples:
+    """`per_class` samples of every class, or of the indices `classes` alone.
+
+    The samples of a class are the same, bit for bit, whichever other classes are drawn.
+    """
+    labels = np.arange(model.num_classes) if classes is None else np.unique(classes)
+    check_memory(per_class * len(labels), model.shape, model.energy.latent_dim)
+    y = labels.repeat(per_class)
+    seeds = chain_seeds(seed, y)
+    x, z = [], []
+    with closing(progress or NullProgress()) as bar:
+        for rows, drawn_z, drawn_x in sample_blocks(model, encoding, y, seeds, chains=chains, noise=noise):
+            x.append(drawn_x)
+            z.append(drawn_z)
+            bar.update(rows.stop, len(y))
+    return Samples(np.concatenate(x), y, np.concatenate(z), seeds)
+
+
+def sample_blocks(
+    model: GenerativeClassifier,
+    encoding: Encoding,
+    y: np.ndarray,
+    seeds: np.ndarray,
+    *,
+    chains: langevin.LangevinSettings,
+    noise: bool = False,
+    z: np.ndarray | None = None,
+    parts: Iterable[slice] | None = None,
+) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
+    """Rows, z and x of the chains of classes y and `seeds`, (n,) each, a block at a time.
+
+    With `z` (n, latent_dim) these latents are decoded instead of drawing; `parts` are the blocks wanted, all if None.
+    """
+    for rows in blocks(len(y)) if parts is None else parts:
+        latents = draw_latents(model, y[rows], seeds[rows], chains=chains) if z is None else z[rows]
+        yield rows, latents, decode(model, encoding, latents, seeds[rows], noise=noise)
+
+
+def class_indices(names: Sequence[Any], classes: Sequence[Any]) -> tuple[int, ...]:
+    """The index in `classes` of each of `names`, ascending; an unknown name is refused with the nearest known one."""
+    if not len(names):
+        raise ConfigError("expected at least one class to draw, got none: name one, or leave it out", code="no-classes")
+    indices = set()
+    for name in names:
+        index = next((i for i, known in enumerate(classes) if known == name or str(known) == str(name)), None)
+        if index is None:
+            close = get_close_matches(str(name), list(map(str, classes)), n=1, cutoff=0.5)
+            hint = f"did you mean {close[0]!r}" if close else f"the classes are {listed(list(map(str, classes)))}"
+            raise ConfigError(f"there is no class {str(name)!r} to draw: {hint}?", code="unknown-class")
+        indices.add(index)
+    return tuple(sorted(indices))
+
+
+def check_memory(count: int, shape: Sequence[int], latent_dim: int) -> None:
+    """Refuse more samples at once than the memory of this machine can hold, before any is drawn."""
+    needed = count * (4 * (math.prod(shape) + latent_dim) + 16)  # float32 x and z, int64 y and seed
+    try:
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):  # not every system says
+        memory = 16 * 10**9
+    if needed > memory:
+        raise ConfigError(
+            f"{count:,} samples would take about {needed / 1e9:,.0f} GB, but this machine has {memory / 1e9:,.0f} GB:"
+            " draw fewer at a time, each time with another seed",
+            code="too-many-samples",
+        )
+
+
+def chain_seeds(seed: int, y: np.ndarray) -> np.ndarray:
+    """A seed for each chain, from its class and its number within the class: int64 (n,) for y (n,).
+
+    So the chains of a small pool are among those of a larger one.
+    """
+    seeds = np.empty(len(y), dtype=np.int64)
+    for label in np.unique(y):
+        rows = np.flatnonzero(y == label)
+        seeds[rows] = [chain_seed(seed, int(label), number) for number in range(len(rows))]
+    return seeds
+
+
+def chain_seed(seed: int, label: int, number: int) -> int:
+    """The seed of one chain, from its class and its number within the class."""
+    return derive_seed(seed, f"chain/{label}/{number}")
+
+
+@torch.no_grad()
+def draw_latents(
+    model: GenerativeClassifier, y: np.ndarray, seeds: np.ndarray, *, chains: langevin.LangevinSettings
+) -> np.ndarray:
+    """z ~ p(z given y), each from its own seed: float32 (n, latent_dim) for y (n,) and seeds (n,)."""
+    latents = []
+    for rows in blocks(len(y)):
+        noise = _padded(_chain_noise(model, seeds[rows], chains)).transpose(0, 1).contiguous().to(model.device)
+        labels = _padded(model.to_tensor(y[rows]))
+        run = langevin.run(model.prior.conditional(labels), noise[0], settings=chains, noise=noise[1:])
+        latents.append(run.z[: rows.stop - rows.start].cpu().numpy())
+    return np.concatenate(latents)
+
+
+@torch.no_grad()
+def replay_chain(
+    model: GenerativeClassifier, y: int, seed: int, *, chains: langevin.LangevinSettings, at: Sequence[int]
+) -> np.ndarray:
+    """Where one chain stood after each number of steps of `at`, ascending: float32 (len(at), latent_dim).
+
+    At 0 it stands at its start, a draw of p0; at `chains.num_steps` at the z that `draw_latents` gives.
+    """
+    noise = _chain_noise(model, [seed], chains)[0][:, None].expand(-1, BLOCK, -1)  # (num_steps + 1, BLOCK, latent_dim)
+    density = model.prior.conditional(torch.full((BLOCK,), y))
+    z, done, stops = noise[0].contiguous(), 0, []
+    for stop in at:
+        leg = replace(chains, num_steps=stop - done)
+        z = langevin.run(density, z, settings=leg, noise=noise[1 + done : 1 + stop]).z
+        stops.append(z[0].numpy().copy())
+        done = stop
+    return np.stack(stops)
+
+
+@torch.no_grad()
+def replay_diagnostics(
+    model: GenerativeClassifier, y: np.ndarray, seeds: np.ndarray, *, chains: langevin.LangevinSettings
+) -> Diagnostics:
+    """Diagnostics of the chains of those classes and seeds, (n,) each; n of a few hundred, as they run at once."""
+    noise = _chain_noise(model, seeds, chains).transpose(0, 1).contiguous()  # (num_steps + 1, n, latent_dim)
+    density = model.prior.conditional(torch.from_numpy(y))
+    measured = langevin.run(density, noise[0], settings=chains, noise=noise[1:], diagnostics=True).diagnostics
+    assert measured is not None
+    return measured
+
+
+@torch.no_grad()
+def decode(
+    model: GenerativeClassifier, encoding: Encoding, z: np.ndarray, seeds: np.ndarray, *, noise: bool = False
+) -> np.ndarray:
+    """x = g(z) for z (n, latent_dim), as the source stores examples; with `noise` a draw of p(x given z).
+
+    The noise of a sample comes from its own seed, of `seeds` (n,). A generator may always draw, noise or not.
+    """
+    model.eval()
+    decoded = np.empty(0)
+    for rows in blocks(len(z)):
+        latents = _padded(model.to_tensor(z[rows]))
+        if noise or model.generator.always_draws:
+            streams = (torch_stream(int(seed), "observation") for seed in seeds[rows])
+            drawn = torch.stack([model.generator.noise(rng=stream) for stream in streams])
+            x = model.generator.sample(latents, _padded(drawn).to(model.device))
+        else:
+            x = model.generator(latents)
+        block = encoding.decode(x[: rows.stop - rows.start].cpu().numpy())
+        if not rows.start:
+            decoded = np.empty((len(z), *block.shape[1:]), dtype=block.dtype)  # a large pool is never held twice
+        decoded[rows] = block
+    return decoded
+
+
+def blocks(count: int) -> Iterator[slice]:
+    """0 to `count`, BLOCK at a time."""
+    return (slice(start, min(start + BLOCK, count)) for start in range(0, count, BLOCK))
+
+
+def _chain_noise(model: GenerativeClassifier, seeds: Iterable[int], chains: langevin.LangevinSettings) -> torch.Tensor:
+    """Each chain's start and the noise of its steps, from its seed: (n, num_steps + 1, latent_dim)."""
+    size = (chains.num_steps + 1, model.energy.latent_dim)
+    return torch.stack([torch.randn(size, generator=torch.Generator().manual_seed(int(seed))) for seed in seeds])
+
+
+def _padded(rows: torch.Tensor) -> torch.Tensor:
+    """The rows, (k, ...), and the last of them again until they are BLOCK."""
+    missing = BLOCK - len(rows)
+    return torch.cat([rows, rows[-1:].expand(missing, *rows.shape[1:])]) if missing else rows

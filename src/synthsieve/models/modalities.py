@@ -1,0 +1,178 @@
+"""The encoder and the generator of each modality, and `register_modality` for those of the user."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from math import prod
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch import nn
+
+from synthsieve.data.dataset import Dataset
+from synthsieve.data.input_spec import InputSpec
+from synthsieve.data.modalities.encoding import Codec, Encoding, register_encoding
+from synthsieve.errors import ConfigError
+from synthsieve.models.generator import GaussianGenerator, Generator
+from synthsieve.models.networks import convolutional
+from synthsieve.models.networks.layers import Dropout, ImageView, build
+from synthsieve.models.networks.mlp import MLP
+from synthsieve.settings import Activation, ModelSettings, NetworkKind, View
+
+
+@dataclass(frozen=True)
+class Tower:
+    """The options of one tower of the encoder.
+
+    Attributes:
+        out_features: outputs for each x.
+        kind: which network.
+        width: its width.
+        view: how it sees an image.
+    """
+
+    out_features: int
+    kind: NetworkKind
+    width: int
+    view: View = View.PLAIN
+
+
+class MakeEncoder(Protocol):
+    """InputSpec -> a network x (n, *shape) -> (n, tower.out_features).
+
+    If x is not continuous, the network has a method `embed`, x (n, *shape) -> floats, and its forward takes either:
+    smoothness within a small radius is then measured there.
+    """
+
+    def __call__(
+        self, settings: ModelSettings, input_spec: InputSpec, tower: Tower, *, rng: torch.Generator
+    ) -> nn.Module: ...
+
+
+class MakeGenerator(Protocol):
+    """InputSpec -> p(x given z)."""
+
+    def __call__(self, settings: ModelSettings, input_spec: InputSpec, *, rng: torch.Generator) -> Generator: ...
+
+
+@dataclass(frozen=True)
+class Networks:
+    """The two networks of a modality."""
+
+    make_encoder: MakeEncoder
+    make_generator: MakeGenerator
+
+
+def register_modality(
+    kind: str,
+    *,
+    fit_encoding: Callable[[Dataset, np.ndarray], Encoding],
+    read_encoding: Callable[[dict[str, Any]], Encoding],
+    make_encoder: MakeEncoder,
+    make_generator: MakeGenerator,
+) -> None:
+    """Add a modality: the encoding and the networks for datasets of `kind`.
+
+    Args:
+        kind: the name in `Dataset.kind`, `InputSpec.kind` and the encoding's JSON; it must not be registered yet.
+        fit_encoding: dataset and training rows -> an `Encoding`, fitted on those rows only.
+        read_encoding: the result of its `to_json` -> the same encoding.
+        make_encoder: settings, input_spec, tower, rng -> the network of q(z given x).
+        make_generator: settings, input_spec, rng -> a `Generator`, p(x given z).
+
+    Call it at the top level of a module: worker processes import that module again. For the command line, declare a
+    function that calls it as an entry point named `kind` of the group `synthsieve.modalities`.
+    """
+    register_encoding(kind, Codec(fit_encoding, read_encoding))
+    _NETWORKS[kind] = Networks(make_encoder, make_generator)
+
+
+def networks_of(input_spec: InputSpec) -> Networks:
+    """The networks for examples of this kind."""
+    if input_spec.kind not in _NETWORKS:
+        raise ConfigError(
+            f"no networks are registered for {input_spec.kind!r}, only for {', '.join(sorted(_NETWORKS))}: "
+            "call register_modality",
+            code="unknown-modality",
+        )
+    found = _NETWORKS[input_spec.kind]
+    if isinstance(found, str):
+        networks: Networks = import_module(found).NETWORKS
+        return networks
+    return found
+
+
+def default_kind(shape: Sequence[int]) -> NetworkKind:
+    """`strided` for images whose sides can be halved twice, `mlp` for everything else."""
+    is_image = len(shape) == 3 and all(side % 4 == 0 and side >= 8 for side in shape[1:])
+    return NetworkKind.STRIDED if is_image else NetworkKind.MLP
+
+
+def make_array_encoder(
+    settings: ModelSettings, input_spec: InputSpec, tower: Tower, *, rng: torch.Generator
+) -> nn.Module:
+    """For images, spectrograms and vectors: convolutions or an MLP."""
+    shape = input_spec.shape
+    kind = default_kind(shape) if tower.kind is NetworkKind.AUTO else tower.kind
+    if kind is NetworkKind.MLP:
+        front: list[nn.Module] = []
+        if len(shape) == 3:
+            image_view = ImageView(tower.view, shape[0])
+            front, shape = [image_view], (image_view.channels, *shape[1:])
+        sizes = (prod(shape), *[tower.width] * settings.encoder_depth, tower.out_features)
+        network = MLP(sizes, activation=Activation.SILU, rng=rng)
+        return nn.Sequential(*front, nn.Flatten(), Dropout(settings.dropout), network)
+    options: dict[str, Any] = {
+        "width": tower.width,
+        "norm": settings.norm,
+        "view": tower.view,
+        "dropout": settings.dropout,
+    }
+    makers: dict[NetworkKind, Callable[..., nn.Module]] = {
+        NetworkKind.STRIDED: convolutional.StridedEncoder,
+        NetworkKind.RESIDUAL: convolutional.ResidualEncoder,
+        NetworkKind.WIDE_RESNET: convolutional.WideResNet,
+    }
+    if kind not in makers:
+        raise _unknown_network("encoder", kind, "mlp, strided, residual or wide-resnet")
+    if kind is NetworkKind.WIDE_RESNET:
+        options["depth"] = settings.encoder_depth
+    return build(lambda: makers[kind](shape, tower.out_features, **options), rng=rng)
+
+
+def make_gaussian_generator(settings: ModelSettings, input_spec: InputSpec, *, rng: torch.Generator) -> Generator:
+    """For images, spectrograms and vectors: the network's output is the mean of a Gaussian; of images, in (-1, 1)."""
+    shape, bounded = input_spec.shape, input_spec.kind == "image"
+    kind = default_kind(shape) if settings.generator is NetworkKind.AUTO else settings.generator
+    width, latent_dim = settings.generator_width, settings.latent_dim
+    network: nn.Module
+    if kind is NetworkKind.MLP:
+        # Three layers, whatever the depth of the encoder: with few rows, a deeper generator ignores its latents.
+        layers = MLP((latent_dim, width, width, prod(shape)), activation=Activation.SILU, rng=rng)
+        network = nn.Sequential(layers, nn.Unflatten(1, tuple(shape)), *([nn.Tanh()] if bounded else []))
+    elif kind is NetworkKind.STRIDED:
+        network = build(
+            lambda: convolutional.StridedGenerator(latent_dim, shape, width=width, bounded=bounded), rng=rng
+        )
+    elif kind is NetworkKind.DCGAN:
+        network = build(lambda: convolutional.DCGANGenerator(latent_dim, shape, width=width), rng=rng)
+    else:
+        raise _unknown_network("generator", kind, "mlp, strided or dcgan")
+    return GaussianGenerator(network, shape=shape, observation_noise=settings.observation_noise)
+
+
+def _unknown_network(setting: str, kind: NetworkKind, choices: str) -> ConfigError:
+    return ConfigError(f"model.{setting} can be {choices}, got {kind.value}", code="network-kind")
+
+
+_ARRAY = Networks(make_array_encoder, make_gaussian_generator)
+_NETWORKS: dict[str, Networks | str] = {  # a module's name: its `NETWORKS` is imported at the first use
+    "image": _ARRAY,
+    "vector": _ARRAY,
+    "sound": _ARRAY,
+    "table": "synthsieve.models.columns",
+    "text": "synthsieve.models.sentences",
+}

@@ -1,0 +1,1 @@
+"""A chart as data, drawn as SVG or by matplotlib."""

@@ -1,0 +1,136 @@
+"""The data card: README.md with metadata for the Hugging Face Hub and `datasets`, and sections for people."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from synthsieve.io.files import write_text
+from synthsieve.io.printable import visible
+from synthsieve.results.export.block import PoolInfo
+from synthsieve.results.export.formats import Form, Format
+from synthsieve.results.export.hub import card_features, hub_table, size_of, task_of
+
+SINGULAR = {
+    Form.IMAGES: "image",
+    Form.SOUNDS: "sound",
+    Form.SENTENCES: "sentence",
+    Form.ROWS: "row",
+    Form.ARRAYS: "array",
+}
+# Characters with a meaning in Markdown: within a line, within a cell of a table, at the start of a paragraph.
+IN_LINE, IN_CELL = re.compile(r"[\\*\[\]]"), re.compile(r"[\\|`*\[\]]")
+AT_START = re.compile(r"(?:[#+=~`-]|\d+(?=[.)]))")
+NOT_YAML = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]")  # allowed in JSON only
+MAX_CLASSES = 40  # listed in the card; the manifest has all
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The columns of data.parquet.
+
+    Attributes:
+        info: what the samples are.
+        arrow: the Arrow schema.
+        names: `label`, `id` and the other properties -> their column names.
+        meanings: the same keys -> descriptions.
+    """
+
+    info: PoolInfo
+    arrow: Any
+    names: Mapping[str, str]
+    meanings: Mapping[str, str]
+
+    def columns(self) -> list[dict[str, str]]:
+        """Name, type and meaning of each column, in order."""
+        meanings = {name: self.meanings[key] for key, name in self.names.items()}
+        several = self.info.form in (Form.ROWS, Form.ARRAYS)
+        sample = "a column of the sample" if several else f"the {SINGULAR[self.info.form]} itself"
+        return [
+            {"name": field.name, "type": str(field.type), "meaning": meanings.get(field.name, sample)}
+            for field in self.arrow
+        ]
+
+
+def write_card(path: Path, manifest: Mapping[str, Any], words: Mapping[str, Any], schema: Schema) -> None:
+    """Write the card of an export whose data files are in the same directory."""
+    from jinja2 import Environment, StrictUndefined
+
+    environment = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False)
+    environment.filters |= {"cell": _cell, "plain": _plain, "code": _code, "count": lambda number: f"{number:,}"}
+    template = environment.from_string(Path(__file__).with_name("card.md").read_text(encoding="utf-8"))
+    body = template.render(
+        **manifest,
+        words=words,
+        singular=SINGULAR[schema.info.form],
+        names=schema.names,
+        shown_classes=dict(list(manifest["counts"]["classes"].items())[:MAX_CLASSES]),
+    )
+    write_text(path, f"{front_matter(_hub_metadata(path.parent, manifest, schema))}\n{body.strip()}\n")
+
+
+def front_matter(values: Mapping[str, Any]) -> str:
+    """Values between two lines of ---, as JSON, which is YAML too."""
+    text = json.dumps(values, ensure_ascii=False, indent=2)
+    return "\n".join(["---", NOT_YAML.sub(lambda found: f"\\u{ord(found[0]):04x}", text), "---", ""])
+
+
+def _hub_metadata(folder: Path, manifest: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
+    configs, infos = [], []
+    for format, name, path in (
+        (Format.HF, "default", "data/train-*.parquet"),
+        (Format.PARQUET, "pool", "data.parquet"),
+    ):
+        if format in manifest["formats"]:
+            configs.append({"config_name": name, "data_files": [{"split": "train", "path": path}]})
+            infos.append({"config_name": name, **_dataset_info(folder, path, schema, as_index=format is Format.HF)})
+    return {
+        "license": "unknown",
+        "pretty_name": f"Synthetic {manifest['name']}",
+        "tags": ["synthetic", "synthsieve"],
+        "task_categories": [task_of(schema.info.form)],
+        "size_categories": [size_of(max(manifest["rows"].values()))],
+        **({"configs": configs, "dataset_info": infos} if configs else {}),
+    }
+
+
+def _dataset_info(folder: Path, pattern: str, schema: Schema, *, as_index: bool) -> dict[str, Any]:
+    from pyarrow import parquet
+
+    paths = sorted(folder.glob(pattern))
+    stored = [parquet.read_metadata(path) for path in paths]
+    label = schema.names["label"] if as_index else None
+    num_bytes = sum(one.row_group(i).total_byte_size for one in stored for i in range(one.num_row_groups))
+    return {
+        "features": card_features(hub_table(schema.arrow.empty_table()).schema, schema.info, label=label),
+        "splits": [{"name": "train", "num_bytes": num_bytes, "num_examples": sum(one.num_rows for one in stored)}],
+        "download_size": sum(path.stat().st_size for path in paths),
+        "dataset_size": num_bytes,
+    }
+
+
+def _plain(text: Any) -> str:
+    """A paragraph, or a row of a table, without HTML, links, headings, lists or code."""
+    escaped = IN_LINE.sub(r"\\\g<0>", html.escape(_one_line(text), quote=False))
+    found = AT_START.match(escaped)
+    return escaped if found is None else f"{found[0][:-1]}&#{ord(found[0][-1])};{escaped[found.end() :]}"
+
+
+def _cell(text: Any) -> str:
+    """A cell of a Markdown table, without links, code or cell borders."""
+    return IN_CELL.sub(r"\\\g<0>", html.escape(_one_line(text), quote=False))
+
+
+def _code(text: Any) -> str:
+    """Text of one line that cannot end the backticks or the code block around it."""
+    return _one_line(text).replace("`", "'")
+
+
+def _one_line(text: Any) -> str:
+    """Text on one line, without control characters."""
+    return visible(" ".join(str(text).split()))

@@ -1,0 +1,119 @@
+"""The files of a finished run: its table, its variants and their pools."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Self
+
+from synthsieve.data.dataset import Dataset
+from synthsieve.errors import CheckpointError, ConfigError
+from synthsieve.experiments.arms import Arm, TableEntry
+from synthsieve.results.pool_view import PoolView
+from synthsieve.results.rejections import Rejections
+from synthsieve.results.table import FILE, ResultsTable
+from synthsieve.training.extra_data import read_figures
+from synthsieve.training.run_dir import RunDirectory
+
+# Whose pool is shown if the chosen variant has none, in this order: the paper's own first.
+DEFAULT_ARMS = (Arm.CRAIG, Arm.CRAIG_PSEUDO, Arm.ADACORE, Arm.ENTROPY)
+SINGLE_FIT = "this run"
+
+
+@dataclass(frozen=True)
+class FinishedRun:
+    """What `synthsieve run`, `reproduce` or `fit` wrote to a directory.
+
+    Attributes:
+        table: the contents of table.json; None for a single fit.
+        seed: whose variants are shown.
+        pooled: variants that drew a pool, by name, with their directories.
+    """
+
+    path: Path
+    table: ResultsTable | None
+    seed: int
+    pooled: dict[str, Path]
+
+    @classmethod
+    def open(cls, path: Path | str, *, seed: int | None = None) -> Self:
+        """The run in `path`; `seed` is one of the run's seeds, the first if not given."""
+        path = Path(path)
+        if (path / FILE).is_file():
+            return cls._comparison(path, seed)
+        if RunDirectory.exists(path):
+            single = RunDirectory.open(path)
+            drew = any("drawn" in figures for figures in read_figures(path))
+            return cls(path, None, single.settings.seed, {SINGLE_FIT: path} if drew else {})
+        if (path / "seed-0").is_dir() or any(path.glob("seed-*/pretrained/run.json")):
+            raise CheckpointError(
+                f"the run in {path} is not finished: repeat the same `synthsieve run` to continue it",
+                code="unfinished-run",
+            )
+        raise CheckpointError(
+            f"{path} holds no run: give the directory that `synthsieve run -o` or `fit -o` wrote", code="no-run"
+        )
+
+    @classmethod
+    def _comparison(cls, path: Path, seed: int | None) -> Self:
+        table = ResultsTable.read(path / FILE)
+        seed = table.seeds[0] if seed is None else seed
+        if seed not in table.seeds:
+            seeds = ", ".join(map(str, table.seeds))
+            raise ConfigError(
+                f"expected a seed of the run ({seeds}), got {seed}: give one of those", code="unknown-seed"
+            )
+        entries = [record.entry for record in table.arms.values()]
+        return cls(path, table, seed, {one.name: path / f"seed-{seed}" / one.slug for one in entries if one.pool_size})
+
+    @property
+    def pretrained(self) -> RunDirectory:
+        """The run whose split, encoding and classes all variants share."""
+        return RunDirectory.open(self.path if self.table is None else self.path / f"seed-{self.seed}" / "pretrained")
+
+    @property
+    def chosen(self) -> str | None:
+        """The variant with the best validation score; None where nothing was compared."""
+        return None if self.table is None or self.table.choice is None else self.table.choice.arm
+
+    @cached_property
+    def dataset(self) -> Dataset:
+        """The data, read again from their source."""
+        dataset = self.pretrained.origin.load()
+        self.pretrained.split.check_against(dataset)
+        return dataset
+
+    @property
+    def default_arm(self) -> str:
+        """The variant whose pool is shown by default: the chosen one if it drew a pool, else CRAIG's."""
+        if not self.pooled:
+            raise ConfigError(
+                f"the run in {self.path} has no synthetic pool: make one with `synthsieve run` or `fit --augment`",
+                code="no-pool",
+            )
+        if self.chosen in self.pooled:
+            return str(self.chosen)
+        records = [] if self.table is None else self.table.arms.values()
+        for arm in DEFAULT_ARMS:
+            sizes = sorted(
+                record.pool_size for record in records if record.arm is arm and record.entry.name in self.pooled
+            )
+            if sizes:
+                return TableEntry(arm, sizes[min(1, len(sizes) - 1)]).name
+        return next(iter(self.pooled))
+
+    def arm_folder(self, name: str) -> Path:
+        """The directory of a variant with a pool."""
+        if name not in self.pooled:
+            known = "; ".join(self.pooled) or "none"
+            raise ConfigError(
+                f"expected a variant with a pool ({known}), got {name!r}: give one of those", code="unknown-variant"
+            )
+        return self.pooled[name]
+
+    def pool(self, arm: str | None = None) -> PoolView:
+        """One variant's pool."""
+        name = self.default_arm if arm is None else arm
+        folder = RunDirectory.open(self.arm_folder(name))
+        return PoolView.open(name, folder, self.dataset, Rejections.read(self.path))

@@ -1,0 +1,198 @@
+"""What `run` and `reproduce` write at the end: table.json, table.md, figures, the kept model and its samples."""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from synthsieve.data.dataset import Dataset, Kind
+from synthsieve.evaluation.quality import pool_quality
+from synthsieve.evaluation.temperature import TemperatureRow, temperature_curve
+from synthsieve.experiments.arms import Arm, TableEntry
+from synthsieve.experiments.experiment import Experiment
+from synthsieve.experiments.runner import oracle_of
+from synthsieve.experiments.workers import Task, run_jobs
+from synthsieve.io.files import atomic_write, remove_stale_partials, write_text
+from synthsieve.io.progress import NullProgress, Progress
+from synthsieve.models import generate
+from synthsieve.results.charts import svg
+from synthsieve.results.export.directory import MANIFEST
+from synthsieve.results.export.samples import write_items
+from synthsieve.results.export.writers import METADATA
+from synthsieve.results.figures import write_entropy_figure, write_samples_figure
+from synthsieve.results.markdown import as_markdown
+from synthsieve.results.readable import shown_items
+from synthsieve.results.report.charts.sampling import temperature_chart
+from synthsieve.results.table import FILE, ResultsTable
+from synthsieve.sampling.langevin import LangevinSettings
+from synthsieve.selection.entropy import entropy_of_logits
+from synthsieve.training import extra_data
+from synthsieve.training.batches import encoded
+from synthsieve.training.run_dir import RunDirectory
+
+TEMPERATURES = (0.0, 0.1, 0.2, 0.35, 0.5, 0.7, 1.0, 1.3)
+CURVE_PER_CLASS = 100
+FIGURE_CLASS = 3  # shown by entropy, as in the paper's Fig. 1b
+SAMPLE_SUFFIXES = (".npz", ".csv", ".parquet", ".png")  # of OUT/synthetic
+MODEL_FILES = ("split.json", "history.csv", "history.jsonl", "best.safetensors", "run.json")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The result of an experiment: all figures, as in table.json, and the pictures written."""
+
+    table: ResultsTable
+    figures: list[Path]
+
+
+def run_experiment(
+    experiment: Experiment,
+    dataset: Dataset,
+    *,
+    workers: int,
+    beside_paper: bool = False,
+    progress: Progress | None = None,
+    measuring: Progress | None = None,
+) -> Outcome:
+    """Run what has not been run yet, then write table.json, table.md and the figures.
+
+    `experiment.check` comes before. `progress` is that of training, `measuring` that of what follows.
+    """
+    for folder in (experiment.out, experiment.out / "figures", experiment.out / "model"):
+        remove_stale_partials(folder)
+    tasks: list[Task] = [*experiment.jobs(dataset), *experiment.classical_jobs(dataset)]
+    run_jobs(tasks, experiment.origin, workers=workers, progress=progress)
+    paired_comparison, choice = experiment.paired_comparison(), experiment.choice()
+    first = RunDirectory.open(experiment.pretrained(experiment.whole_units[0]))
+    measuring = measuring or NullProgress()
+    with closing(measuring):
+        measuring.update(0, 3, "measuring the pool")
+        entry = _measured_entry(experiment)
+        pool = extra_data.latest(experiment.folder(entry, experiment.whole_units[0])).pool
+        assert pool is not None
+        y, seed = pool.y[pool.selected], first.settings.seed
+        quality = pool_quality(first.load_model(), first.encoding, dataset, first.split, x=pool.x, y=y, seed=seed)
+        measuring.update(1, 3, "sampling at several temperatures")
+        curve = _temperature_curve(experiment, first)
+        measuring.update(2, 3, "drawing the figures")
+        temperature = experiment.settings.augmentation.temperature
+        figures = write_figures(experiment.out / "figures", first, curve, temperature=temperature)
+        measuring.update(3, 3)
+    table = ResultsTable.model_validate(
+        {
+            "source_name": dataset.name,
+            "classes": list(dataset.classes),
+            **experiment.report(paired_comparison, choice),
+            "quality": {"of": entry.name, **quality},
+            "temperature": curve,
+        }
+    )
+    table.write(experiment.out / FILE)
+    write_text(experiment.out / "table.md", as_markdown(table, beside_paper=beside_paper))
+    return Outcome(table, figures)
+
+
+def keep_model(experiment: Experiment, cell: TableEntry) -> Path:
+    """Copy the model of the chosen variant to OUT/model, as a run that `predict`, `sample` and `evaluate` read."""
+    source, target = experiment.folder(cell, experiment.whole_units[0]), experiment.out / "model"
+    (target / "run.json").unlink(missing_ok=True)  # without it, a partial copy is not a run
+    for name in MODEL_FILES:
+        with atomic_write(target / name) as partial:
+            partial.write_bytes((source / name).read_bytes())
+    return target
+
+
+def keep_synthetic(experiment: Experiment, cell: TableEntry) -> list[Path]:
+    """Write the samples that the chosen variant was trained on: OUT/synthetic.npz, and readable files beside it.
+
+    Nothing is written for a variant without a pool.
+    """
+    path = experiment.out / "synthetic.npz"
+    _remove_stale(path.with_suffix(""))
+    folder = experiment.folder(cell, experiment.whole_units[0])
+    pool = extra_data.latest(folder).pool if cell.pool_size else None
+    if pool is None:
+        return []
+    rows, run = pool.selected, RunDirectory.open(folder)
+    columns = {name: getattr(pool, name)[rows] for name in ("y", "weight", "entropy", "rank", "chain_seed")}
+    with atomic_write(path) as partial, partial.open("wb") as file:
+        np.savez_compressed(
+            file,
+            x=pool.x,
+            classes=np.asarray(run.split.classes),
+            latent=pool.z[rows],
+            model_hash=np.asarray(pool.origin["model_hash"]),
+            **columns,
+        )
+    readable = write_items(
+        path.with_suffix(""),
+        shown_items(run, pool.x),
+        [run.split.classes[y] for y in columns["y"]],
+        label_name=run.origin.label or "label",
+        weight=columns["weight"].tolist(),
+        entropy=columns["entropy"].tolist(),
+    )
+    return [path, *readable]
+
+
+def _remove_stale(stem: Path) -> None:
+    """Remove what `keep_synthetic` wrote for a variant chosen before, and nothing else."""
+    for suffix in SAMPLE_SUFFIXES:
+        stem.with_suffix(suffix).unlink(missing_ok=True)
+    if (stem / METADATA).is_file() and not (stem / MANIFEST).exists():  # sounds, not an export
+        shutil.rmtree(stem)
+
+
+def _measured_entry(experiment: Experiment) -> TableEntry:
+    """The variant whose pool is measured: entropy at its largest L, which stores x of all samples that are kept."""
+    pooled = [cell for cell in experiment.cells if cell.pool_size]
+    return max(pooled, key=lambda cell: (cell.arm is Arm.ENTROPY, cell.pool_size))
+
+
+def _temperature_curve(experiment: Experiment, run: RunDirectory) -> list[TemperatureRow]:
+    oracle = oracle_of(experiment.oracle) if RunDirectory.exists(experiment.oracle) else None
+
+    sampling = run.settings.sampling
+    return temperature_curve(
+        run.load_model(),
+        run.encoding,
+        TEMPERATURES,
+        per_class=CURVE_PER_CLASS,
+        chains=LangevinSettings(sampling.num_steps, sampling.step_size),
+        oracle=oracle,
+        seed=run.settings.seed,
+    )
+
+
+def write_figures(folder: Path, run: RunDirectory, curve: list[TemperatureRow], *, temperature: float) -> list[Path]:
+    """Write the temperature curve and, for images of one or three channels, the paper's Fig. 1a and 1b.
+
+    Samples are drawn from the run's model at `temperature`.
+    """
+    written = [folder / "temperature.svg"]
+    svg.write(written[0], temperature_chart(curve))
+    input_spec, sampling = run.encoding.input_spec, run.settings.sampling
+    if input_spec.kind == Kind.IMAGE and input_spec.shape[0] in (1, 3):
+        chains = LangevinSettings(sampling.num_steps, sampling.step_size, temperature)
+        written = [*_write_samples(folder, run, chains), *written]
+    return written
+
+
+@torch.no_grad()
+def _write_samples(folder: Path, run: RunDirectory, chains: LangevinSettings) -> list[Path]:
+    """Fig. 1a, a row for each class; Fig. 1b, one class by entropy."""
+    samples, by_entropy = folder / "fig-1a-samples.png", folder / "fig-1b-by-entropy.png"
+    model, encoding, seed = run.load_model(), run.encoding, run.settings.seed
+    drawn = generate.draw_samples(model, encoding, per_class=20, chains=chains, seed=seed)
+    write_samples_figure(samples, drawn.x, drawn.y, columns=20)
+    y = np.full(generate.BLOCK, min(FIGURE_CLASS, model.num_classes - 1))
+    seeds = generate.chain_seeds(seed, y)
+    x = generate.decode(model, encoding, generate.draw_latents(model, y, seeds, chains=chains), seeds)
+    entropy = entropy_of_logits(model.predict_logits(encoded(encoding, x)).numpy())
+    write_entropy_figure(by_entropy, x, entropy, columns=20, rows=5)
+    return [samples, by_entropy]

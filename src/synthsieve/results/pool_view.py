@@ -1,0 +1,222 @@
+"""One pool of a finished run: any sample, its outcome, its neighbours, its chain; other selections of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from synthsieve.data.dataset import Dataset
+from synthsieve.errors import ConfigError, SelectionError
+from synthsieve.evaluation.memorization import Nearest, nearest_distances
+from synthsieve.evaluation.predict import latents
+from synthsieve.io.progress import Progress
+from synthsieve.io.random_streams import derive_seed
+from synthsieve.models import generate
+from synthsieve.models.classifier import GenerativeClassifier
+from synthsieve.results.figures import spaced_ranks
+from synthsieve.results.readable import shown_items
+from synthsieve.results.rejections import Rejections
+from synthsieve.selection.entropy import Reason, Survivors, check_filter
+from synthsieve.settings import AugmentationSettings, Ceiling, Coreset
+from synthsieve.training import extra_data
+from synthsieve.training.augment import filter_pool, select_from
+from synthsieve.training.pool import Outcomes, SyntheticPool
+from synthsieve.training.run_dir import RunDirectory
+
+COMPUTED = ("real_rows", "real_latents", "nearest_distance")  # that no rejection changes
+
+
+@dataclass(frozen=True)
+class PoolView:
+    """A pool with everything that is known of its samples.
+
+    Attributes:
+        name: the variant that drew it.
+        run: the variant's folder, with split, encoding and settings.
+        dataset: the real examples.
+        step: when it was drawn; `figures`: what the selection measured then.
+        pool: the samples, with the model's answers and the outcomes in training.
+        model: the weights that drew, decoded and scored them.
+        rejections: samples that a person rejected, as they were when this view was opened.
+    """
+
+    name: str
+    run: RunDirectory
+    dataset: Dataset
+    step: int
+    figures: dict[str, Any]
+    pool: SyntheticPool
+    model: GenerativeClassifier
+    rejections: Rejections
+
+    @classmethod
+    def open(cls, name: str, run: RunDirectory, dataset: Dataset, rejections: Rejections) -> PoolView:
+        """The last pool of a run."""
+        chosen = extra_data.latest(run.path)
+        if chosen.pool is None:
+            raise ConfigError(f"{run.path} drew no pool: give a run that trained on synthetic samples", code="no-pool")
+        run.split.check_against(dataset)
+        model = extra_data.model_that_drew(run, chosen.pool)
+        return cls(name, run, dataset, chosen.step, chosen.figures, chosen.pool, model, rejections)
+
+    def __len__(self) -> int:
+        return len(self.pool)
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        return self.run.split.classes
+
+    @property
+    def settings(self) -> AugmentationSettings:
+        """What training filtered and selected by."""
+        return self.run.settings.augmentation
+
+    @property
+    def selection_seed(self) -> int:
+        """The seed that training selected from the pool with."""
+        return derive_seed(self.run.settings.seed, f"augmentation/{self.step}")
+
+    @cached_property
+    def rejected(self) -> np.ndarray:
+        """Rows rejected by hand: int64, ascending."""
+        return self.rejections.rows(self.pool)
+
+    def with_rejections(self, rejections: Rejections) -> PoolView:
+        """The same pool under other rejections; what was computed of the real examples is kept."""
+        view = replace(self, rejections=rejections)
+        vars(view).update({name: value for name, value in vars(self).items() if name in COMPUTED})
+        return view
+
+    def as_trained(self) -> Outcomes:
+        """The outcome of each sample in training, rejected by hand since or not."""
+        return self.pool.as_trained(self.settings, self.figures)
+
+    def filter(self, settings: AugmentationSettings) -> Survivors:
+        """Which samples pass the filter of `settings`; those rejected by hand never do."""
+        ceiling = settings.entropy_ceiling
+        if isinstance(ceiling, Ceiling):
+            ceiling = self.figures.get("entropy_ceiling")  # that which training found
+        return filter_pool(self.pool, settings, ceiling=ceiling, rejected=self.rejected)
+
+    def select(
+        self,
+        settings: AugmentationSettings | None = None,
+        *,
+        method: str = "auto",
+        progress: Progress | None = None,
+    ) -> Outcomes:
+        """The outcome of each sample: as trained, or selected again where settings or rejections changed.
+
+        Nothing is drawn or trained again. `method`: see `synthsieve.select`.
+        """
+        settings = settings or self.settings
+        if settings == self.settings and not len(self.rejected):
+            return self.as_trained()
+        survivors, seed = self.filter(settings), self.selection_seed
+        return select_from(self.model, self.pool, survivors, settings, seed=seed, method=method, progress=progress)
+
+    def lost_classes(self, outcome: Outcomes) -> np.ndarray:
+        """Classes that a selection leaves without a sample though it need not: int64, ascending.
+
+        They are those that training selected samples of, and those that another ceiling than training's rejects.
+        """
+        never = self._empty_classes(self.as_trained())
+        if outcome.settings.entropy_ceiling != self.settings.entropy_ceiling:
+            never = np.setdiff1d(never, self.pool.y[outcome.reason == Reason.HIGH_ENTROPY])
+        return np.setdiff1d(self._empty_classes(outcome), never)
+
+    def _empty_classes(self, outcome: Outcomes) -> np.ndarray:
+        """Classes that samples were drawn of and none is selected of: int64, ascending."""
+        return np.setdiff1d(self.pool.y, self.pool.y[outcome.selected])
+
+    def decode(self, rows: np.ndarray) -> np.ndarray:
+        """x of those samples, as the source stores examples: the same bytes as in the pool."""
+        return self._decode(self.pool.z[rows], self.pool.chain_seed[rows])
+
+    def _decode(self, z: np.ndarray, seeds: np.ndarray) -> np.ndarray:
+        return generate.decode(self.model, self.run.encoding, z, seeds, noise=self.pool.origin["decode_noise"])
+
+    def items(self, rows: np.ndarray) -> Any:
+        """Those samples in the user's form: images, a pyarrow table, waveforms, sentences."""
+        return shown_items(self.run, self.decode(rows), self.dataset)
+
+    def real_items(self, rows: np.ndarray) -> Any:
+        """Rows of `dataset.train` in the user's form."""
+        if self.run.origin.features is not None:
+            return self.dataset.metadata.take(rows)
+        return self.run.encoding.items(self.dataset.train.x[rows])
+
+    @cached_property
+    def real_rows(self) -> np.ndarray:
+        """The training examples, rows of `dataset.train`: int64 (m,), the labelled ones first."""
+        return np.concatenate([self.run.split.labeled, self.run.split.unlabeled])
+
+    @cached_property
+    def real_latents(self) -> np.ndarray:
+        """The mean of q(z given x) of each of `real_rows`: float32 (m, latent_dim); computed when first needed."""
+        return latents(self.model, self.run.encoding, self.dataset.train.x[self.real_rows]).astype(np.float32)
+
+    def nearest(self, rows: np.ndarray) -> Nearest:
+        """The nearest training example, a row of `dataset.train`, to each of these samples, between means of q."""
+        found = nearest_distances(self.pool.z_reencoded[rows], self.real_latents)
+        return Nearest(found.distances, self.real_rows[found.indices])
+
+    @cached_property
+    def nearest_distance(self) -> np.ndarray:
+        """The distance of every sample to its nearest training example: float64 (n,); computed when first needed."""
+        return self.nearest(np.arange(len(self))).distances
+
+    def neighbours(self, row: int, count: int = 8) -> Nearest:
+        """The other samples of the pool that are nearest to one: Euclidean between means of q."""
+        near = _closest(self.pool.z_reencoded, self.pool.z_reencoded[row], count + 1)
+        others = near.indices != row
+        return Nearest(near.distances[others][:count], near.indices[others][:count])
+
+    def nearest_real(self, row: int, count: int = 4) -> Nearest:
+        """The training examples nearest to one sample: rows of `dataset.train`."""
+        near = _closest(self.real_latents, self.pool.z_reencoded[row], count)
+        return Nearest(near.distances, self.real_rows[near.indices])
+
+    def chain(self, row: int, count: int = 9) -> tuple[np.ndarray, np.ndarray]:
+        """One sample's chain from its start in p0 to its end: the steps (k,), ascending, and x there, (k, *shape)."""
+        chains, seed = self.pool.chains, int(self.pool.chain_seed[row])
+        steps = spaced_ranks(chains.num_steps + 1, count)
+        z = generate.replay_chain(self.model, int(self.pool.y[row]), seed, chains=chains, at=steps.tolist())
+        return steps, self._decode(z, np.full(len(z), seed, dtype=np.int64))
+
+
+def _closest(references: np.ndarray, point: np.ndarray, count: int) -> Nearest:
+    """The `count` references (m, d) nearest to a point (d,), nearest first, the lowest row first among equals."""
+    distances = np.linalg.norm(references.astype(np.float64) - point, axis=1)
+    rows = np.argsort(distances, kind="stable")[:count]
+    return Nearest(distances[rows], rows)
+
+
+def changed_settings(
+    settings: AugmentationSettings,
+    *,
+    entropy_ceiling: float | None = None,
+    keep_fraction: float | None = None,
+    require_label: bool | None = None,
+    budget: float | None = None,
+) -> AugmentationSettings:
+    """The settings of training with what is given changed; a ceiling and a fraction exclude each other.
+
+    A `budget` in (0, 1] is the share of each class that is selected; variants that select everything then use CRAIG.
+    """
+    check_filter(entropy_ceiling, keep_fraction)
+    if budget is not None and not 0 < budget <= 1:
+        raise SelectionError(f"expected budget in (0, 1], got {budget:g}: 0.1 selects a tenth", code="budget")
+    update: dict[str, Any] = {}
+    if entropy_ceiling is not None or keep_fraction is not None:
+        update = {"entropy_ceiling": entropy_ceiling, "keep_fraction": keep_fraction}
+    if require_label is not None:
+        update["require_label"] = require_label
+    if budget is not None:
+        update["coreset_fraction"] = budget
+        if settings.coreset is Coreset.EVERYTHING and budget < 1:
+            update["coreset"] = Coreset.CRAIG
+    return settings.model_copy(update=update)

@@ -1,0 +1,1 @@
+"""`report.html`: a finished run on one self-contained page."""

@@ -1,0 +1,71 @@
+"""The Langevin chains: their log-density along the steps, and samples at several temperatures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from synthsieve.errors import NothingToDraw
+from synthsieve.evaluation.temperature import TemperatureRow
+from synthsieve.models import generate
+from synthsieve.results.charts.chart import Axis, Band, Chart, Dash, Line, Tone, numbers
+from synthsieve.results.figures import spaced_ranks
+from synthsieve.results.pool_view import PoolView
+from synthsieve.sampling.langevin import LangevinSettings
+
+CHAINS = 200
+
+
+def temperature_chart(rows: Sequence[TemperatureRow]) -> Chart:
+    """Entropies and shares against the temperature."""
+    lines: dict[str, tuple[list[float], Tone, Dash]] = {
+        "entropy at z, nats": ([row.mean_entropy_z for row in rows], Tone.BLUE, Dash.SOLID),
+        "entropy at x, nats": ([row.mean_entropy_x for row in rows], Tone.ORANGE, Dash.DASHED),
+        "share with the requested class at x": ([row.requested_share_x for row in rows], Tone.GREEN, Dash.DOTTED),
+    }
+    if all(row.purity is not None for row in rows):
+        lines["purity by the oracle"] = ([float(row.purity or 0) for row in rows], Tone.PINK, Dash.DASH_DOT)
+    x = numbers(row.temperature for row in rows)
+    return Chart(
+        title="The effect of the temperature on samples",
+        description="Mean entropies, and the share of samples of the requested class, at each temperature.",
+        x=Axis("temperature of the chains"),
+        y=Axis("nats, or share", low=0.0),
+        layers=tuple(Line(name, x, numbers(y), tone, dash) for name, (y, tone, dash) in lines.items()),
+    )
+
+
+def chain_log_density(view: PoolView) -> Chart:
+    """The log-density along the Langevin steps of some chains of the pool, replayed: mean and 5 to 95 %."""
+    if (reason := why_no_chains(view)) is not None:
+        raise NothingToDraw(reason, code="no-chains")
+    origin = view.pool.origin
+    chains = LangevinSettings(origin["num_steps"], origin["step_size"], origin["temperature"])
+    rows = spaced_ranks(len(view.pool), CHAINS)
+    measured = generate.replay_diagnostics(view.model, view.pool.y[rows], view.pool.chain_seed[rows], chains=chains)
+    steps = numbers(range(chains.num_steps + 1))
+    mean, ends = measured.log_density.numpy(), measured.log_density_range.numpy()
+    late = measured.late_climb if chains.num_steps else 0.0
+    return Chart(
+        title="Log-density of the chains",
+        description=(
+            f"Mean log-density of {len(rows)} chains along {chains.num_steps} Langevin steps: from {mean[0]:.3g} to "
+            f"{mean[-1]:.3g}, of which {late:+.3g} in the last quarter."
+        ),
+        x=Axis("Langevin step"),
+        y=Axis("log p(z given y), up to a constant of each class; nats"),
+        layers=(
+            Band("5 to 95 % of the chains", steps, numbers(ends[:, 0]), numbers(ends[:, 1]), Tone.BLUE),
+            Line("mean", steps, numbers(mean), Tone.BLUE),
+        ),
+        note=(
+            f"{len(rows)} chains of the pool, replayed: step size {chains.step_size:g}, temperature "
+            f"{chains.temperature:g}. A flat end means that they have converged."
+        ),
+    )
+
+
+def why_no_chains(view: PoolView) -> str | None:
+    """Why chains cannot be replayed; None where they can."""
+    if "latents_of" in view.pool.origin:
+        return "this pool's latents came from an earlier model, so its chains cannot be replayed"
+    return None

@@ -1,0 +1,159 @@
+"""The figures of a finished run by name: as charts for a page, or drawn by matplotlib.
+
+A figure without anything to show raises `NothingToDraw`, which says why; `charts_of` and `Figures.names` skip it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing, suppress
+from functools import cached_property, partial
+from typing import Any
+
+from synthsieve.errors import ConfigError, NothingToDraw
+from synthsieve.io.progress import NullProgress, Progress
+from synthsieve.results.charts import svg
+from synthsieve.results.charts.chart import Chart
+from synthsieve.results.finished import FinishedRun
+from synthsieve.results.pool_view import PoolView
+from synthsieve.results.report.charts.comparison import arms, gain
+from synthsieve.results.report.charts.gradient_bound import bound_against_budget
+from synthsieve.results.report.charts.latent_map import latent_map
+from synthsieve.results.report.charts.pool import class_yield, entropy_histogram, weights, why_no_coreset
+from synthsieve.results.report.charts.sampling import chain_log_density, temperature_chart, why_no_chains
+from synthsieve.results.report.charts.training import accuracy, elbo, losses
+from synthsieve.results.table import ResultsTable
+from synthsieve.settings import Metric
+from synthsieve.training.pool import Outcomes
+
+
+def _gain(table: ResultsTable) -> Chart:
+    if table.paired_comparison.metric is Metric.LOG_LOSS:
+        raise NothingToDraw("log-loss is not a percentage: see `arms`", code="not-a-percentage")
+    return gain(table)
+
+
+def _of_table(draw: Callable[[ResultsTable], Chart]) -> Callable[[FinishedRun, str | None], Chart]:
+    def chart(run: FinishedRun, arm: str | None) -> Chart:
+        if run.table is None:
+            raise NothingToDraw("a single fit compares nothing: use `synthsieve run`", code="no-comparison")
+        return draw(run.table)
+
+    return chart
+
+
+# In the order of a report: of the run, with the variant that is shown, and of a pool.
+OF_RUN: dict[str, Callable[[FinishedRun, str | None], Chart]] = {
+    "gain": _of_table(_gain),
+    "arms": _of_table(arms),
+    "accuracy": accuracy,
+    "losses": losses,
+    "elbo": elbo,
+    "temperature": _of_table(lambda table: temperature_chart(table.temperature)),
+}
+OF_POOL: dict[str, Callable[[PoolView, Outcomes], Chart]] = {
+    "entropy_histogram": lambda view, outcome: entropy_histogram(view.pool, outcome),
+    "class_yield": class_yield,
+    "latent_map": latent_map,
+    "bound_against_budget": bound_against_budget,
+    "weights": lambda _, outcome: weights(outcome),
+    "chain_log_density": lambda view, _: chain_log_density(view),
+}
+# For slow figures, why a pool has nothing to show; None where it has.
+WHY_NOT: dict[str, Callable[[PoolView, Outcomes], str | None]] = {
+    "bound_against_budget": lambda _, outcome: why_no_coreset(outcome),
+    "chain_log_density": lambda view, _: why_no_chains(view),
+    "latent_map": lambda *_: None,
+}
+NAMES = (*OF_RUN, *OF_POOL)
+
+
+def charts_of(
+    run: FinishedRun, view: PoolView | None = None, outcome: Outcomes | None = None, *, progress: Progress | None = None
+) -> dict[str, Chart]:
+    """Every figure with something to show, by name; without a pool only those of the run.
+
+    `outcome` is that of training by default. The map of the latents takes some seconds.
+    """
+    progress = progress or NullProgress()
+    charts = {}
+    with closing(progress):
+        for done, name in enumerate(NAMES):
+            progress.update(done, len(NAMES), "drawing the figures")
+            with suppress(NothingToDraw):
+                charts[name] = chart_of(name, run, view, outcome)
+        progress.update(len(NAMES), len(NAMES))
+    return charts
+
+
+def chart_of(name: str, run: FinishedRun, view: PoolView | None = None, outcome: Outcomes | None = None) -> Chart:
+    """One figure."""
+    if name in OF_RUN:
+        return OF_RUN[name](run, None if view is None else view.name)
+    if name not in OF_POOL:
+        raise ConfigError(f"expected a figure ({', '.join(NAMES)}), got {name!r}: give one", code="unknown-figure")
+    if view is None:
+        raise NothingToDraw(
+            "this run has no synthetic pool: make one with `synthsieve run` or `fit --augment`", code="no-pool"
+        )
+    return OF_POOL[name](view, view.as_trained() if outcome is None else outcome)
+
+
+class Figures:
+    """`run.figures`: a method for each of `NAMES` draws it by matplotlib, such as `run.figures.class_yield()`.
+
+    They show the default pool of the run; `run.figures.of(arm)` those of another variant. The first time a pool is
+    opened, every sample of it is scored again, which takes about as long as sampling.
+    """
+
+    def __init__(self, run: FinishedRun, arm: str | None = None) -> None:
+        self._run, self._arm = run, arm
+        self._charts: dict[str, Chart] = {}
+
+    def of(self, arm: str) -> Figures:
+        """The figures of another variant's pool."""
+        self._run.arm_folder(arm)
+        return Figures(self._run, arm)
+
+    def names(self) -> list[str]:
+        """The figures with something to show for this run."""
+        return [name for name in NAMES if self._can_be_drawn(name)]
+
+    def chart(self, name: str) -> Chart:
+        """One figure as data; see `synthsieve.results.charts.chart`."""
+        if name not in self._charts:
+            of_run = OF_RUN.get(name)  # without opening a pool
+            chart = chart_of(name, self._run, self._view) if of_run is None else of_run(self._run, self._arm)
+            self._charts[name] = chart
+        return self._charts[name]
+
+    def svg(self, name: str) -> str:
+        """One figure as the text of an SVG file."""
+        return svg.render(self.chart(name), standalone=True)
+
+    def draw(self, name: str) -> Any:
+        """One figure as a matplotlib Figure."""
+        from synthsieve.results.charts.matplotlib_backend import draw
+
+        return draw(self.chart(name))
+
+    def __getattr__(self, name: str) -> Callable[[], Any]:
+        if name not in NAMES:
+            raise AttributeError(f"there is no figure {name!r}: choose from {', '.join(NAMES)}")
+        return partial(self.draw, name)
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *NAMES]
+
+    def _can_be_drawn(self, name: str) -> bool:
+        if name in WHY_NOT:
+            return self._view is not None and WHY_NOT[name](self._view, self._view.as_trained()) is None
+        try:
+            self.chart(name)
+        except NothingToDraw:
+            return False
+        return True
+
+    @cached_property
+    def _view(self) -> PoolView | None:
+        return self._run.pool(self._arm) if self._run.pooled else None

@@ -1,0 +1,116 @@
+"""The memory a selection needs, in bytes, estimated before anything is allocated."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from synthsieve.errors import SelectionError
+from synthsieve.selection.greedy import THINNING
+from synthsieve.selection.kernels.facility_location import GATHERED_NUMBERS
+from synthsieve.selection.kernels.workers import available_cores
+from synthsieve.selection.options import Method, SelectionOptions, one_of
+
+# Code, threads and buffers that do not grow with the points: blocks of rows (see `blocks`) and their results.
+_FIXED = 24_000_000
+# Label, entropy, reason, predicted class, order, rows and assignment of each row, and its part of the result.
+_BYTES_A_ROW = 80
+
+
+def estimate_memory(n: int, d: int, k: int, *, method: Method | str = Method.FAST, refine: bool = False) -> int:
+    """Bytes a selection of `k` among `n` points of `d` numbers needs beyond the points themselves, in one class.
+
+    A point needs its coordinates in float64, its share of a box, and its weight, reach, nearest pick and gain.
+    """
+    method = one_of(Method, method, "method")
+    points = n * (8 * d + 2 * d + 12)
+    state = n * (8 + 4 + 4 + 8)
+    gains = 8 * n + 9 * min(n * d // 2, GATHERED_NUMBERS) if method.is_greedy else 0
+    coarse = n // THINNING * (18 * d + 56) * THINNING // (THINNING - 1) if method in (Method.FAST, Method.AUTO) else 0
+    second = n * (8 + 8 + 8 + 1) + k * (9 * d + 24) if refine else 0
+    return _FIXED + points + max(state + gains + second, coarse, n * d) + n * 24 + k * 24
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How the classes are processed.
+
+    Attributes:
+        methods: of each class.
+        classes_at_once: how many classes at a time; threads: how many work on one.
+        memory_bytes: estimate, beyond points given as an array.
+        notes: a sentence for every concession to the memory limit.
+    """
+
+    methods: tuple[Method, ...]
+    classes_at_once: int
+    threads: int
+    memory_bytes: int
+    notes: tuple[str, ...]
+
+
+def make_plan(
+    sizes: Sequence[int],
+    counts: Sequence[int],
+    dims: int,
+    options: SelectionOptions,
+    *,
+    reserved_bytes: int = 0,
+    bytes_a_row: int = 0,
+    called: Sequence[str] | None = None,
+) -> Plan:
+    """Methods and threads that stay within the memory limit, and a note for every concession.
+
+    Args:
+        sizes, counts: rows and picks of each class; dims: numbers of a point.
+        options: method, refine, memory_limit and n_jobs.
+        reserved_bytes: memory that is already in use and counts towards the limit.
+        bytes_a_row: size of a point, where points are computed class by class.
+        called: the name of each class, for notes.
+    """
+    methods = [options.method.for_size(size) for size in sizes]
+    threads = options.n_jobs or available_cores()
+
+    def need(place: int) -> int:
+        size, count = sizes[place], min(counts[place], sizes[place])
+        return size * bytes_a_row + estimate_memory(size, dims, count, method=methods[place], refine=options.refine)
+
+    def total() -> int:
+        return reserved_bytes + sum(sorted(needs)[-at_once:])
+
+    needs = [need(place) for place in range(len(sizes))]
+    at_once, notes = min(threads, len(sizes)), []
+    if options.memory_limit is not None:
+        limit = f"memory_limit={in_megabytes(options.memory_limit)}"
+        if at_once > 1 and total() > options.memory_limit:
+            at_once = 1
+            notes.append(f"one class at a time, to stay within {limit}")
+        names = [str(place) for place in range(len(sizes))] if called is None else called
+        for place in [place for place, needed in enumerate(needs) if reserved_bytes + needed > options.memory_limit]:
+            if methods[place].is_greedy:
+                needed = in_megabytes(reserved_bytes + needs[place])
+                notes.append(f"class {names[place]}: {methods[place]} needs {needed}, over {limit}: used stochastic")
+                methods[place] = Method.STOCHASTIC
+                needs[place] = need(place)
+            if reserved_bytes + needs[place] > options.memory_limit:
+                raise SelectionError(
+                    f"expected each class to fit into {limit}, but {sizes[place]:,} points of {dims:,} numbers need "
+                    f"{in_megabytes(reserved_bytes + needs[place])} even with {methods[place]}: raise the limit or "
+                    "select in parts",
+                    code="memory-limit-class",
+                )
+    return Plan(tuple(methods), at_once, threads if at_once == 1 else 1, total(), tuple(notes))
+
+
+def estimate_filter(num_rows: int) -> int:
+    """Bytes that checking and filtering `num_rows` rows needs until the end of the selection."""
+    return num_rows * _BYTES_A_ROW
+
+
+def estimate_curvature(num_rows: int, num_classes: int) -> int:
+    """Bytes for preconditioning: gradients of all classes, averaged and divided, and a diagonal for each class."""
+    return 8 * num_classes * (4 * num_rows + 4 * num_classes)
+
+
+def in_megabytes(size: int) -> str:
+    return f"{size / 1e6:,.0f} MB"

@@ -1,0 +1,219 @@
+"""The options of a selection, under the same names in Python, on the command line and on a cluster."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from synthsieve.errors import SelectionError
+
+if TYPE_CHECKING:
+    from synthsieve.settings import AugmentationSettings
+
+AUTO = "auto"
+# Up to this many points `auto` takes the exact method: a second or two on two cores.
+EXACT_UP_TO = 20_000
+MIN_PART_ROWS = 1_000
+_MAX_FLOAT = float(np.finfo(np.float64).max)
+_BYTES = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
+_Choice = TypeVar("_Choice", bound=StrEnum)
+
+
+class Method(StrEnum):
+    """How picks are chosen."""
+
+    AUTO = "auto"
+    EXACT = "exact"
+    FAST = "fast"
+    STOCHASTIC = "stochastic"
+    RANDOM = "random"
+
+    @property
+    def is_greedy(self) -> bool:
+        return self not in (Method.STOCHASTIC, Method.RANDOM)
+
+    def for_size(self, num_points: int) -> Method:
+        """`auto` resolved for a class of `num_points`; the others as they are."""
+        if self is not Method.AUTO:
+            return self
+        return Method.EXACT if num_points <= EXACT_UP_TO else Method.FAST
+
+
+class Curvature(StrEnum):
+    """Which diagonal preconditions the gradients (AdaCore)."""
+
+    NONE = "none"
+    UNIT = "unit"
+    SOFTMAX = "softmax"
+    HUTCHINSON = "hutchinson"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SelectionOptions:
+    """How rows are filtered and a coreset is chosen. Values are checked and normalised on construction.
+
+    Enums may be given as text, and `memory_limit` as text such as "500MB".
+
+    Attributes:
+        budget: a fraction of each class (float in (0, 1]) or a count over all classes (int).
+        epsilon: instead of `budget`, the smallest coreset with gradient bound at most this.
+        entropy_ceiling: in nats; rows at or above it are rejected. "auto" searches it with `ceiling_score`.
+        keep_fraction: instead of a ceiling, keep this fraction of the rows, those with the lowest entropy.
+        keep_per_class: apply `keep_fraction` within each class.
+        require_label: also reject rows that the classifier gives another label.
+        method: "auto", "exact", "fast", "stochastic" or "random".
+        refine: exchange picks until no exchange lowers the bound.
+        curvature: "none" (CRAIG), "softmax", "hutchinson" or "unit": AdaCore's preconditioner.
+        memory_limit: bytes to use beyond the input and the program itself. Over it, a method that needs less memory is
+            used and noted, or an error says how much is needed.
+        n_jobs: threads; all cores if None or -1. The result does not depend on it.
+        seed: of `stochastic`, `random`, Hutchinson's probes and the folds of the cross-validation.
+        part_rows: on a cluster, classes with more rows are split into parts of about this size.
+    """
+
+    budget: float | int = 0.1
+    epsilon: float | None = None
+    entropy_ceiling: float | str | None = None
+    keep_fraction: float | None = None
+    keep_per_class: bool = False
+    require_label: bool = False
+    method: Method = Method.AUTO
+    refine: bool = False
+    curvature: Curvature = Curvature.NONE
+    memory_limit: int | None = None
+    n_jobs: int | None = None
+    seed: int = 0
+    part_rows: int = 100_000
+
+    def __post_init__(self) -> None:
+        checked = {
+            "method": one_of(Method, self.method, "method"),
+            "curvature": one_of(Curvature, self.curvature, "curvature"),
+            "memory_limit": bytes_in(self.memory_limit),
+            "n_jobs": _threads(self.n_jobs),
+            "entropy_ceiling": _ceiling(self.entropy_ceiling),
+        }
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
+        _check_budget(self.budget, self.epsilon)
+        ceiling = None if self.entropy_ceiling == AUTO else self.entropy_ceiling
+        check_filter(ceiling, self.keep_fraction, keep_per_class=self.keep_per_class)  # type: ignore[arg-type]
+        if self.part_rows < MIN_PART_ROWS:
+            raise SelectionError(
+                f"expected parts of at least {MIN_PART_ROWS:,} rows, got {self.part_rows}: try 100000", code="part-rows"
+            )
+
+    @classmethod
+    def from_settings(cls, settings: AugmentationSettings, **others: Any) -> SelectionOptions:
+        """The options that the section `augmentation` of the settings describes."""
+        ceiling = settings.entropy_ceiling
+        return cls(
+            budget=settings.coreset_fraction,
+            entropy_ceiling=ceiling if ceiling is None or isinstance(ceiling, float) else AUTO,
+            keep_fraction=settings.keep_fraction if ceiling is None else None,
+            keep_per_class=ceiling is None and settings.keep_fraction is not None,
+            require_label=settings.require_label,
+            curvature=Curvature.HUTCHINSON if str(settings.coreset) == "adacore" else Curvature.NONE,
+            **others,
+        )
+
+    @property
+    def filters(self) -> bool:
+        """Whether any row can be rejected, which needs the classifier's output."""
+        return self.entropy_ceiling is not None or self.keep_fraction is not None or self.require_label
+
+
+def one_of(kind: type[_Choice], value: str, name: str) -> _Choice:
+    """The member of an enum with this value."""
+    try:
+        return kind(value)
+    except ValueError:
+        known = ", ".join(member.value for member in kind)
+        raise SelectionError(
+            f"expected {name} to be one of {known}, got {value!r}: pick one of those", code=name
+        ) from None
+
+
+def check_filter(entropy_ceiling: float | None, keep_fraction: float | None, *, keep_per_class: bool = False) -> None:
+    """Raise unless at most one of ceiling and fraction is given and it is in range."""
+    if entropy_ceiling is not None and keep_fraction is not None:
+        raise SelectionError(
+            "expected an entropy_ceiling or a keep_fraction, got both: leave one out", code="two-filters"
+        )
+    if entropy_ceiling is not None and not entropy_ceiling > 0:
+        raise SelectionError(
+            f"expected entropy_ceiling above 0 nats, got {entropy_ceiling:g}: try 1e-6, or use keep_fraction",
+            code="entropy-ceiling",
+        )
+    if keep_fraction is not None and not 0 < keep_fraction <= 1:
+        raise SelectionError(
+            f"expected keep_fraction in (0, 1], got {keep_fraction:g}: 0.1 keeps a tenth", code="keep-fraction"
+        )
+    if keep_per_class and keep_fraction is None:
+        raise SelectionError(
+            "expected keep_fraction with keep_per_class, got none: give both, or neither", code="keep-fraction"
+        )
+
+
+def bytes_in(limit: int | float | str | None) -> int | None:
+    """`"1.5GB"` -> 1500000000; numbers are bytes already."""
+    if limit is None:
+        return None
+    number: Any = limit
+    if isinstance(limit, str):
+        match = re.fullmatch(r"\s*([0-9]+\.?[0-9]*|\.[0-9]+)\s*([A-Za-z]*)\s*", limit)
+        known = match is not None and match[2].upper() in _BYTES
+        number = float(match[1]) * _BYTES[match[2].upper()] if match and known else None
+    if not _is_number(number) or not 0 < number < float("inf"):
+        raise SelectionError(
+            f"expected memory_limit as bytes above 0 or text such as '500MB', got {str(limit)[:50]!r}: try '1GB'",
+            code="memory-limit",
+        )
+    return int(number)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+
+
+def _ceiling(value: float | str | None) -> float | str | None:
+    if value is None or (isinstance(value, str) and value == AUTO):
+        return value
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise SelectionError(
+            f"expected entropy_ceiling as a number or 'auto', got {value!r}: try 1e-6", code="entropy-ceiling"
+        ) from None
+
+
+def _check_budget(budget: Any, epsilon: Any) -> None:
+    if epsilon is not None:
+        if not _is_number(epsilon) or not 0 < epsilon < _MAX_FLOAT:  # an int may be too large for a float
+            raise SelectionError(
+                f"expected epsilon above 0, got {str(epsilon)[:50]}: it is a length in gradient units", code="epsilon"
+            )
+        return
+    whole = isinstance(budget, int | np.integer)
+    if not _is_number(budget) or not (budget >= 1 if whole else 0 < budget <= 1):
+        raise SelectionError(
+            f"expected budget as a fraction in (0, 1] or a count of at least 1, got {budget!r}: try 0.1 or 500",
+            code="budget",
+        )
+
+
+def _threads(value: Any) -> int | None:
+    """None, or -1 as in scikit-learn, means all cores."""
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if value is None or (whole and value == -1):
+        return None
+    if not whole or value < 1:
+        raise SelectionError(
+            f"expected n_jobs of at least 1 or -1 for all cores, got {value!r}: leave it out to use all cores",
+            code="n-jobs",
+        )
+    return int(value)

@@ -1,0 +1,351 @@
+"""The result of a selection: rows, weights, what is guaranteed, and a summary."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from synthsieve.errors import SelectionError
+from synthsieve.io.files import atomic_write
+from synthsieve.selection.entropy import REJECTED, Reason, outcome_codes
+
+if TYPE_CHECKING:
+    from synthsieve.selection.curvature import CurvatureState
+    from synthsieve.selection.options import Method
+
+# Above this share of survivors whose label the classifier contradicts, a note says what can be done.
+_MANY_CONTRADICTED = 0.03
+# A pick that represents more than this share of its class is noted; many such classes share one note.
+_HEAVY = 0.1
+_MAX_HEAVY_NOTES = 8
+_MAX_CLASSES_SHOWN = 20
+_MAX_NOTES_SHOWN = 8
+
+
+@dataclass(frozen=True)
+class ClassFigures:
+    """What was done in one class.
+
+    Attributes:
+        label: the class index.
+        size, distinct, selected: rows, distinct rows and picks.
+        weight: the sum of the rows' weights, which is also that of the picks' weights.
+        gradient_bound, gradient_error: L and the measured error of the weighted gradient sum.
+        heaviest: the share of the class that its heaviest pick represents.
+        method: how the picks were chosen.
+        exchanges: how many picks the refinement exchanged.
+        random_bound: approximate L of as many random picks, from a sample of distances; None if not estimated.
+    """
+
+    label: int
+    size: int
+    distinct: int
+    selected: int
+    weight: float
+    gradient_bound: float
+    gradient_error: float
+    heaviest: float
+    method: Method
+    exchanges: int
+    random_bound: float | None = None
+
+    def as_dict(self, classes: Sequence[Any]) -> dict[str, Any]:
+        same = ("distinct", "selected", "weight", "gradient_bound", "gradient_error", "exchanges")
+        return {
+            "label": str(classes[self.label]),
+            "survivors": self.size,
+            "heaviest_share": self.heaviest,
+            "method": str(self.method),
+            **{name: getattr(self, name) for name in same},
+        }
+
+
+@dataclass(frozen=True)
+class Contradicted:
+    """Rows that the classifier gives another label than their own.
+
+    Attributes:
+        survivors, selected: how many of each.
+        num_survivors, num_selected: out of how many.
+        expected_at_random: the expected number among as many random picks of each class.
+    """
+
+    survivors: int
+    selected: int
+    num_survivors: int
+    num_selected: int
+    expected_at_random: float
+
+    @classmethod
+    def count(cls, labels: np.ndarray, contradicted: np.ndarray, kept: np.ndarray, indices: np.ndarray) -> Contradicted:
+        """From class indices (n,), contradicted and surviving rows, bool (n,), and the selected rows (k,)."""
+        size = int(labels.max()) + 1
+        survivors = np.bincount(labels[kept], minlength=size)
+        wrong = np.bincount(labels[kept & contradicted], minlength=size)
+        picks = np.bincount(labels[indices], minlength=size)
+        expected = float((picks * wrong / np.maximum(survivors, 1)).sum())
+        selected = int(contradicted[indices].sum())
+        return cls(int(wrong.sum()), selected, int(survivors.sum()), len(indices), expected)
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "survivors": self.survivors,
+            "selected": self.selected,
+            "expected_at_random": round(self.expected_at_random, 2),
+        }
+
+    def notes(self) -> tuple[str, ...]:
+        """A note if there are many."""
+        if self.survivors <= _MANY_CONTRADICTED * self.num_survivors:
+            return ()
+        return (
+            f"the classifier gives another label to {self.survivors / self.num_survivors:.1%} of the survivors and "
+            f"{self.selected / self.num_selected:.1%} of the selected rows: gradient coverage tends to pick wrong "
+            "labels, whose gradients are rare; require_label (--require-label) rejects such rows",
+        )
+
+
+@dataclass(frozen=True, repr=False)
+class Selection:
+    """Selected rows with weights, and a bound on the error of their weighted gradient sum.
+
+    Attributes:
+        indices: int64 (k,), selected rows, class by class, each class in pick order.
+        weights: float64 (k,), how many rows (or how much sample weight) each represents; they sum to the class size.
+        num_rows: how many rows were given.
+        gradient_bound: L, an upper bound of the error of the weighted gradient sum.
+        gradient_error: that error, measured; the length of `difference`, float64 (d,).
+        classes: the labels, in the order of the class indices in `figures`.
+        figures: per class, what was done and achieved.
+        notes: sentences worth reading.
+        rejected_counts: number of rejected rows by reason, in words.
+        entropy_ceiling: the ceiling applied; infinity if none.
+        gains: float64 (k,), how much each pick lowered the bound.
+        assignment: int64 (n,), the selected row that represents each row; -1 for rejected rows.
+        entropy: float64 (n,), in nats; None if only gradients were given.
+        reason: int8 (n,), an `entropy.Reason` for each row.
+        seconds: wall time; compile_seconds: of compiling or loading the kernels, not included in it.
+        curvature_state: averages for the next selection; None without curvature.
+        contradicted: rows that the classifier gives another label; None with gradients alone.
+        stages: wall seconds of each stage on a cluster.
+        files: the files written by `select_file`.
+
+    A selection on a cluster leaves `gains`, `assignment`, `entropy` and `reason` empty: its rows are on disk.
+    """
+
+    indices: np.ndarray
+    weights: np.ndarray
+    num_rows: int
+    gradient_bound: float
+    gradient_error: float
+    difference: np.ndarray
+    classes: tuple[Any, ...]
+    figures: tuple[ClassFigures, ...]
+    notes: tuple[str, ...]
+    rejected_counts: dict[str, int] = field(default_factory=dict)
+    entropy_ceiling: float = np.inf
+    gains: np.ndarray = field(default_factory=lambda: np.empty(0))
+    assignment: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    entropy: np.ndarray | None = None
+    reason: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int8))
+    seconds: float = 0.0
+    compile_seconds: float = 0.0
+    curvature_state: CurvatureState | None = None
+    contradicted: Contradicted | None = None
+    stages: dict[str, float] = field(default_factory=dict)
+    files: tuple[Path, ...] = ()
+
+    def __repr__(self) -> str:
+        methods = ", ".join(sorted({str(figures.method) for figures in self.figures}))
+        return (
+            f"Selection({len(self):,} of {self.num_rows:,} rows, {self.num_rejected:,} rejected, "
+            f"{len(self.figures):,} classes, gradient_bound={self.gradient_bound:.4g}, "
+            f"gradient_error={self.gradient_error:.4g}, method={methods})"
+        )
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    @property
+    def num_rejected(self) -> int:
+        return sum(self.rejected_counts.values())
+
+    @property
+    def rejected(self) -> np.ndarray:
+        """Rejected rows: int64 (r,), ascending; `reason` says why."""
+        return np.flatnonzero(self.reason != Reason.KEPT)
+
+    @property
+    def ranks(self) -> np.ndarray:
+        """The turn of each selected row within its class, from 0: int64 (k,)."""
+        return np.concatenate([np.arange(figures.selected) for figures in self.figures])
+
+    @property
+    def loss_weights(self) -> np.ndarray:
+        """The weights scaled to mean 1, as a loss uses them."""
+        return self.weights / self.weights.mean()
+
+    @property
+    def random_bound(self) -> float | None:
+        """Approximate L of as many random picks of each class; None if not estimated."""
+        bounds = [figures.random_bound for figures in self.figures]
+        return None if None in bounds else float(sum(bounds))  # type: ignore[arg-type]
+
+    def rows(self) -> dict[str, np.ndarray]:
+        """A column for each property of a row: selected, weight and loss_weight (0 if not selected), entropy, rank in
+        its class, assignment, reason."""
+        if len(self.assignment) != self.num_rows:
+            raise SelectionError(
+                "expected rows in memory, got a selection on a cluster: read OUT/selection", code="rows"
+            )
+        entropy = np.full(self.num_rows, np.nan) if self.entropy is None else self.entropy
+        picks = {"row": self.indices, "rank": self.ranks, "weight": self.weights}
+        return row_columns(0, picks, float(self.weights.mean()), entropy, self.assignment, self.reason)
+
+    def to_arrow(self) -> Any:
+        """The columns of `rows` as an Arrow table with the reason in words (`.to_pandas()` makes a data frame)."""
+        return outcome_table(self.rows())
+
+    def to_parquet(self, path: Path | str) -> None:
+        """Write a line for every row, atomically: the table of `to_arrow`."""
+        import pyarrow.parquet as pq
+
+        with atomic_write(Path(path)) as partial, partial.open("wb") as file:
+            pq.write_table(self.to_arrow(), file)
+
+    def with_notes(self, *notes: str) -> Selection:
+        """The same selection with more notes, before the others."""
+        return replace(self, notes=(*notes, *self.notes))
+
+    def as_dict(self) -> dict[str, Any]:
+        """The figures as plain numbers and text, for JSON."""
+        described = {
+            "rows": self.num_rows,
+            "rejected": self.rejected_counts,
+            "selected": len(self),
+            "entropy_ceiling": self.entropy_ceiling if np.isfinite(self.entropy_ceiling) else None,
+            "gradient_bound": self.gradient_bound,
+            "gradient_error": self.gradient_error,
+            "random_bound": self.random_bound,
+            "contradicted": None if self.contradicted is None else self.contradicted.as_dict(),
+            "seconds": round(self.seconds, 3),
+            "compile_seconds": round(self.compile_seconds, 3),
+            "classes": [one.as_dict(self.classes) for one in self.figures],
+            "notes": list(self.notes),
+        }
+        if self.stages:
+            described["stage_seconds"] = {name: round(seconds, 2) for name, seconds in self.stages.items()}
+        return described
+
+    def summary(self) -> str:
+        """One screen of text."""
+        survive = self.num_rows - self.num_rejected
+        lines = [f"{self.num_rows:,} rows, {survive:,} survive, {len(self):,} selected"]
+        lines += [f"  rejected {number:,}: {words}" for words, number in self.rejected_counts.items()]
+        if np.isfinite(self.entropy_ceiling):
+            lines.append(f"  entropy ceiling {self.entropy_ceiling:.3g} nats")
+        wrong = self.contradicted
+        if wrong is not None:
+            lines.append(
+                f"  label contradicted by the classifier: {wrong.survivors:,} survivors "
+                f"({wrong.survivors / wrong.num_survivors:.1%}), {wrong.selected:,} selected "
+                f"({wrong.selected / wrong.num_selected:.1%})"
+            )
+        lines.append(f"gradient error {self.gradient_error:.4g}, guaranteed at most {self.gradient_bound:.4g}")
+        if self.random_bound is not None:
+            share = "" if wrong is None else f", {wrong.expected_at_random / wrong.num_selected:.1%} contradicted"
+            lines.append(f"  as many random rows: bound about {self.random_bound:.3g}{share}")
+        lines.append(
+            f"{'class':>14} {'survivors':>10} {'selected':>9} {'bound':>10} {'error':>10} {'heaviest':>9}  method"
+        )
+        for figures in self.figures[:_MAX_CLASSES_SHOWN]:
+            lines.append(
+                f"{_on_one_line(self.classes[figures.label])[:14]:>14} {figures.size:>10,} {figures.selected:>9,} "
+                f"{figures.gradient_bound:>10.4g} {figures.gradient_error:>10.4g} {figures.heaviest:>9.1%}  "
+                f"{figures.method}"
+            )
+        if len(self.figures) > _MAX_CLASSES_SHOWN:
+            lines.append(f"  ... and {len(self.figures) - _MAX_CLASSES_SHOWN} more classes")
+        lines += [f"note: {_on_one_line(note)}" for note in self.notes[:_MAX_NOTES_SHOWN]]
+        if len(self.notes) > _MAX_NOTES_SHOWN:
+            lines.append(f"note: ... and {len(self.notes) - _MAX_NOTES_SHOWN} more")
+        compiled = f" (and {self.compile_seconds:.1f} s to compile or load the kernels, once)"
+        lines.append(f"{self.seconds:.2f} s" + (compiled if self.compile_seconds > 0.05 else ""))
+        return "\n".join(lines)
+
+
+def _on_one_line(text: Any) -> str:
+    return " ".join(str(text).split())
+
+
+def count_reasons(reason: np.ndarray) -> dict[str, int]:
+    """How many rows were rejected for each reason, in words."""
+    counts = np.bincount(reason, minlength=len(Reason)).tolist()
+    return {code.describe(): counts[code] for code in REJECTED if counts[code]}
+
+
+def row_columns(
+    first_row: int,
+    picks: dict[str, np.ndarray],
+    mean_weight: float,
+    entropy: np.ndarray,
+    assignment: np.ndarray,
+    reason: np.ndarray,
+) -> dict[str, np.ndarray]:
+    """The columns of `Selection.rows` for consecutive rows from `first_row` on; `picks` has their row, rank, weight."""
+    rank, weight = np.full(len(entropy), -1, dtype=np.int64), np.zeros(len(entropy))
+    selected = picks["row"] - first_row
+    rank[selected], weight[selected] = picks["rank"], picks["weight"]
+    return {
+        "row": np.arange(len(entropy)) + first_row,
+        "selected": rank >= 0,
+        "weight": weight,
+        "loss_weight": weight / mean_weight,
+        "entropy": entropy,
+        "rank": rank,
+        "assignment": assignment,
+        "reason": reason,
+    }
+
+
+def outcome_table(rows: dict[str, np.ndarray]) -> Any:
+    """An Arrow table of `Selection.rows`: unknown values are null, the reason is in words."""
+    import pyarrow as pa
+
+    words = [reason.describe() for reason in Reason]
+    codes = outcome_codes(rows["reason"], rows["selected"])
+    return pa.table(
+        {
+            **{name: rows[name] for name in ("row", "selected", "weight", "loss_weight")},
+            "entropy": pa.array(rows["entropy"], mask=np.isnan(rows["entropy"])),
+            "rank": pa.array(rows["rank"], mask=rows["rank"] < 0),
+            "assignment": pa.array(rows["assignment"], mask=rows["assignment"] < 0),
+            "reason": pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(words)),
+        }
+    )
+
+
+def lost_class_notes(survivors: np.ndarray, rows: np.ndarray, names: Sequence[Any]) -> tuple[str, ...]:
+    """A note for each class of which no row survived, from survivors and rows of each class (c,)."""
+    lost = np.flatnonzero((rows > 0) & (survivors == 0)).tolist()
+    return tuple(f"class {names[label]}: no row survived the filter" for label in lost)
+
+
+def heavy_notes(classes: Sequence[ClassFigures], names: Sequence[str]) -> tuple[str, ...]:
+    """A note for each class in which one pick represents much; one for all of them if there are many."""
+    heavy = [(figures, name) for figures, name in zip(classes, names, strict=True) if figures.heaviest > _HEAVY]
+    if len(heavy) > _MAX_HEAVY_NOTES:
+        figures, name = max(heavy, key=lambda pair: pair[0].heaviest)
+        return (
+            f"in {len(heavy)} of {len(classes)} classes one pick stands for more than {_HEAVY:.0%} of the class, at "
+            f"most for {figures.heaviest:.0%} (class {name}: {figures.size} rows, {figures.selected} picks)",
+        )
+    return tuple(
+        f"class {name}: one pick stands for {figures.heaviest:.0%} of the class ({figures.size} rows, "
+        f"{figures.distinct} distinct, {figures.selected} picks)"
+        for figures, name in heavy
+    )

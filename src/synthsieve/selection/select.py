@@ -1,0 +1,305 @@
+"""`synthsieve.select`: entropy filter, then a weighted coreset with a bound. For any generator and classifier."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from synthsieve.errors import SelectionError
+from synthsieve.io.progress import Progress
+from synthsieve.io.random_streams import numpy_stream
+from synthsieve.selection import validation
+from synthsieve.selection.cross_validation import CROSS_VALIDATED, out_of_fold_probabilities
+from synthsieve.selection.entropy import Survivors, entropy_of, filter_rows, search_ceiling
+from synthsieve.selection.gradients import OuterProducts, residuals_of
+from synthsieve.selection.kernels.blocks import row_blocks
+from synthsieve.selection.options import AUTO, Curvature, SelectionOptions
+from synthsieve.selection.result import Contradicted, Selection, count_reasons, lost_class_notes
+
+if TYPE_CHECKING:
+    from synthsieve.selection.coreset import PointSource
+    from synthsieve.selection.curvature import CurvatureState
+
+
+def select(
+    features: Any = None,
+    labels: Any = None,
+    *,
+    logits: Any = None,
+    probabilities: Any = None,
+    gradients: Any = None,
+    classes: Sequence[Any] | None = None,
+    sample_weight: Any = None,
+    ceiling_score: Callable[[float], float] | None = None,
+    curvature_state: CurvatureState | None = None,
+    progress: Progress | None = None,
+    options: SelectionOptions | None = None,
+    **changes: Any,
+) -> Selection:
+    """Filter rows by entropy, then choose a weighted coreset in each class.
+
+    Give `logits` or `probabilities` (for entropies and gradients), `gradients` (to choose by), or both; or features
+    alone, as in `select(X, y)`: then a cross-validated logistic regression gives the probabilities, and a note says so.
+    Arrays may be numpy, scipy.sparse, torch, Arrow, or pandas and polars frames.
+
+    Args:
+        features: (n, f), alone: the input of the classifier to train. With logits or probabilities: the input of the
+            last layer, and distances are between the outer products (p - y) h'.
+        labels: (n,), of any type. Whole numbers are columns of the logits; see `classes` for others.
+        logits, probabilities: (n, num_classes). Named columns are matched to the labels by name.
+        gradients: (n, d), the points that distances are measured between; p - y by default.
+        classes: the label of each column. Without it and without names, columns are taken to be in the order of the
+            labels (of a Categorical, else sorted, as numbers where all are), and a note says so.
+        sample_weight: (n,), the weight of each row.
+        ceiling_score: ceiling -> validation score, for `entropy_ceiling="auto"`.
+        curvature_state: averages of earlier selections, from `Selection.curvature_state`.
+        progress: is updated during the selection.
+        options, changes: a `SelectionOptions`, or its fields by name, such as `budget=0.1, keep_fraction=0.5`.
+    """
+    from synthsieve.selection.coreset import coreset
+    from synthsieve.selection.kernels.memory import in_megabytes
+
+    options = replace(options or SelectionOptions(), **changes)
+    given = _check_input(labels, logits, probabilities, gradients, features, classes, sample_weight, options.seed)
+    reserved_bytes = _reserved(given, options.curvature)
+    if options.memory_limit is not None and reserved_bytes >= options.memory_limit:
+        raise SelectionError(
+            f"expected the rows to fit into memory_limit={in_megabytes(options.memory_limit)}, but "
+            f"{len(given.labels):,} rows need {in_megabytes(reserved_bytes)} before the selection: raise the limit or "
+            "select in parts",
+            code="memory-limit-rows",
+        )
+    predicted = _predicted(given)
+    entropy, survivors = _filter(given, predicted, options, ceiling_score)
+    kept = None if survivors.kept.all() else np.flatnonzero(survivors.kept).astype(np.int32)
+    points, split, state = _points(given, kept, options, curvature_state)
+    chosen = coreset(
+        points,
+        given.labels if kept is None else given.labels[kept],
+        options,
+        rng=numpy_stream(options.seed, "selection"),
+        split=split,
+        sample_weight=given.weight if given.weight is None or kept is None else given.weight[kept],
+        reserved_bytes=reserved_bytes,
+        progress=progress,
+        names=given.names,
+        control=True,
+    )
+    indices, assignment = chosen.indices, chosen.assignment
+    if kept is not None:
+        indices, assignment = kept[indices].astype(np.int64), np.full(len(given.labels), -1, dtype=np.int64)
+        assignment[kept] = kept[chosen.assignment]
+    survived = np.bincount(given.labels[survivors.kept], minlength=len(given.names))
+    notes = lost_class_notes(survived, np.bincount(given.labels, minlength=len(given.names)), given.names)
+    contradicted = None
+    if predicted is not None:
+        contradicted = Contradicted.count(given.labels, predicted != given.labels, survivors.kept, indices)
+        notes += contradicted.notes()
+    return replace(
+        chosen,
+        indices=indices,
+        num_rows=len(given.labels),
+        notes=given.notes + chosen.notes + notes,
+        rejected_counts=count_reasons(survivors.reason),
+        entropy_ceiling=survivors.ceiling,
+        assignment=assignment,
+        entropy=entropy,
+        reason=survivors.reason,
+        curvature_state=state,
+        contradicted=contradicted,
+    )
+
+
+@dataclass(frozen=True)
+class _Input:
+    """Checked input; None where not given. Labels are indices of `names`; `output` is logits or probabilities."""
+
+    labels: np.ndarray
+    names: tuple[Any, ...]
+    output: np.ndarray | None
+    kind: str
+    gradients: np.ndarray | None
+    features: np.ndarray | None
+    weight: np.ndarray | None
+    notes: tuple[str, ...]
+    converted_bytes: int
+
+    @property
+    def num_dims(self) -> int:
+        """Numbers of a gradient."""
+        points = self.gradients if self.gradients is not None else self.output
+        assert points is not None
+        return points.shape[1]
+
+    def residuals(self, rows: np.ndarray) -> np.ndarray:
+        """p - y of some rows, float64."""
+        assert self.output is not None
+        return residuals_of(self.output, self.kind, self.labels[rows], rows)
+
+
+def _check_input(
+    labels: Any,
+    logits: Any,
+    probabilities: Any,
+    gradients: Any,
+    features: Any,
+    classes: Sequence[Any] | None,
+    sample_weight: Any,
+    seed: int,
+) -> _Input:
+    if logits is not None and probabilities is not None:
+        raise SelectionError("expected logits or probabilities, got both: leave one out", code="both-outputs")
+    if all(one is None for one in (logits, probabilities, gradients, features)):
+        raise SelectionError(
+            "expected logits, probabilities, gradients or features, got none: pass one", code="no-input"
+        )
+    if labels is None:
+        raise SelectionError("expected labels, got none: pass labels=, or select(X, y)", code="no-labels")
+    notes: tuple[str, ...] = ()
+    checked = {
+        "logits": None if logits is None else validation.matrix(logits, "logits"),
+        "probabilities": None if probabilities is None else validation.probabilities(probabilities),
+        "gradients": None if gradients is None else validation.matrix(gradients, "gradients"),
+        "features": None if features is None else validation.matrix(features, "features"),
+    }
+    pairs = zip((logits, probabilities, gradients, features), checked.values(), strict=True)
+    converted = sum(array.nbytes for value, array in pairs if array is not None and _is_copy(array, value))
+    if logits is None and probabilities is None and gradients is None:
+        inputs = checked["features"]
+        assert inputs is not None
+        known = validation.any_labels(labels)
+        validation.same_length(len(inputs), labels=known.indices)
+        computed = out_of_fold_probabilities(inputs, known.indices, seed=seed)
+        checked |= {"probabilities": computed, "features": None}
+        classes, notes, converted = known.names, (CROSS_VALIDATED,), computed.nbytes
+    kind = "logits" if logits is not None else "probabilities"
+    output = checked[kind]
+    first = output if output is not None else checked["gradients"]
+    assert first is not None
+    if len(first) == 0:
+        raise SelectionError("expected at least one row, got none: check that the input is not empty", code="no-rows")
+    if output is None:
+        known = validation.any_labels(labels)
+    else:
+        columns = validation.column_names(logits if logits is not None else probabilities)
+        known = validation.column_labels(labels, output.shape[1], classes, columns=columns)
+    validation.same_length(
+        len(first), labels=known.indices, gradients=checked["gradients"], features=checked["features"]
+    )
+    weight = None if sample_weight is None else validation.sample_weights(sample_weight, len(first))
+    return _Input(
+        known.indices, known.names, output, kind, checked["gradients"], checked["features"], weight,
+        notes + known.notes, converted,
+    )  # fmt: skip
+
+
+def _is_copy(array: np.ndarray, value: Any) -> bool:
+    """Whether an array is new, rather than the input itself or a view of it."""
+    return array.flags.owndata and array is not (value.values if isinstance(value, validation.NamedMatrix) else value)
+
+
+def _reserved(given: _Input, curvature: Curvature) -> int:
+    """Bytes for everything except the choice within the classes, beyond the input itself."""
+    from synthsieve.selection.kernels.memory import estimate_curvature, estimate_filter
+
+    reserved = estimate_filter(len(given.labels)) + given.converted_bytes
+    if curvature is not Curvature.NONE and given.output is not None:
+        reserved += estimate_curvature(len(given.labels), given.output.shape[1])
+    return reserved
+
+
+def _predicted(given: _Input) -> np.ndarray | None:
+    """The class the classifier gives each row, int32 (n,)."""
+    if given.output is None:
+        return None
+    predicted = np.empty(len(given.output), dtype=np.int32)
+    for part in row_blocks(*given.output.shape):
+        predicted[part] = given.output[part].argmax(axis=1)
+    return predicted
+
+
+def _filter(
+    given: _Input,
+    predicted: np.ndarray | None,
+    options: SelectionOptions,
+    ceiling_score: Callable[[float], float] | None,
+) -> tuple[np.ndarray | None, Survivors]:
+    if given.output is None or predicted is None:
+        check_can_filter(options, has_output=False)
+        return None, Survivors(np.zeros(len(given.labels), dtype=np.int8), np.inf)
+    search = options.entropy_ceiling == AUTO
+    entropy = entropy_of(given.output, given.kind, entropy_ceiling=None if search else options.entropy_ceiling)  # type: ignore[arg-type]
+    if search:
+        if ceiling_score is None:
+            raise SelectionError(
+                "expected ceiling_score with entropy_ceiling='auto', got none: pass ceiling -> score",
+                code="ceiling-score",
+            )
+        options = replace(options, entropy_ceiling=search_ceiling(entropy, ceiling_score).ceiling)
+    return entropy, filter_rows(entropy, given.labels, predicted, options)
+
+
+def check_can_filter(options: SelectionOptions, *, has_output: bool) -> None:
+    """Raise if rows are to be filtered without logits or probabilities."""
+    if options.filters and not has_output:
+        raise SelectionError(
+            "expected logits or probabilities to filter by, got gradients only: pass those too", code="no-output"
+        )
+
+
+def _points(
+    given: _Input, kept: np.ndarray | None, options: SelectionOptions, state: CurvatureState | None
+) -> tuple[np.ndarray | PointSource, int | None, CurvatureState | None]:
+    """The points that distances are measured between: gradients, optionally preconditioned, with features if given.
+
+    Of the rows `kept` (k,), all if None. Computed class by class, except with a curvature: its averages need all rows.
+    """
+    from synthsieve.selection.coreset import PointSource
+
+    gradients, features = given.gradients, given.features
+    prepared, curved = None, options.curvature is not Curvature.NONE
+    if gradients is not None:
+        if curved:
+            raise SelectionError(
+                "expected logits or probabilities for a curvature, got gradients: precondition those first",
+                code="curvature",
+            )
+        state = None
+        if kept is None and features is None:
+            return gradients, None, None
+    if curved:
+        everything = np.arange(len(given.labels), dtype=np.int32) if kept is None else kept
+        prepared, state = _preconditioned(given, everything, options, state)
+        if features is None:
+            return prepared, None, state
+
+    def make(places: np.ndarray) -> np.ndarray:
+        rows = places if kept is None else kept[places]
+        if prepared is not None:
+            points = prepared[places]
+        else:
+            points = given.residuals(rows) if gradients is None else np.ascontiguousarray(gradients[rows])
+        if features is None:
+            return points
+        return OuterProducts(points, features[rows].astype(points.dtype, copy=False)).joined()[0]
+
+    width = given.num_dims + (0 if features is None else features.shape[1])
+    dtype = "float64" if gradients is None else str(gradients.dtype)
+    return PointSource(width, make, dtype), None if features is None else given.num_dims, state
+
+
+def _preconditioned(
+    given: _Input, rows: np.ndarray, options: SelectionOptions, state: CurvatureState | None
+) -> tuple[np.ndarray, CurvatureState]:
+    from synthsieve.selection.curvature import class_diagonal, precondition
+
+    points, labels = given.residuals(rows), given.labels[rows]
+    if state is not None and state.gradients is not None and state.gradients.shape != points.shape:
+        state = state.for_other_points()
+    rng = numpy_stream(options.seed, "selection.curvature")
+    diagonal = class_diagonal(points, labels, options.curvature, rng=rng)
+    prepared = precondition(points, labels, diagonal, state)
+    return prepared.gradients, prepared.state

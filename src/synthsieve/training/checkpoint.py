@@ -1,0 +1,168 @@
+"""Training state on disk: one safetensors file whose header carries JSON."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from synthsieve.data.input_spec import InputSpec
+from synthsieve.errors import CheckpointError, ConfigError
+from synthsieve.io.random_streams import torch_stream
+from synthsieve.io.tensors import invalid_as_damaged, named_tensors, read_tensors, tensors_under, write_tensors
+from synthsieve.models.classifier import GenerativeClassifier
+from synthsieve.settings import ModelSettings, Settings, settings_from
+from synthsieve.training.state import TrainState, non_finite, restore_optimiser
+
+FORMAT = "synthsieve checkpoint 1"
+
+
+def save(path: Path, train_state: TrainState, notes: dict[str, Any], *, previous: Path | None = None) -> None:
+    """Write all that a resumed run needs: weights, averages, optimisers, random generators, step, and `notes` (JSON).
+
+    Numbers that are not finite are refused, so that the last good checkpoint stays. The checkpoint that it replaces
+    stays at `previous`, where that is given.
+    """
+    tensors = {
+        **named_tensors("model", train_state.model.state_dict()),
+        **named_tensors("averaged", train_state.averaged.state_dict()),
+        **named_tensors("generator", {name: rng.get_state() for name, rng in train_state.rngs.items()}),
+    }
+    for name, optimiser in train_state.optimisers.items():
+        for index, values in optimiser.state_dict()["state"].items():
+            tensors |= named_tensors(f"optimiser/{name}/{index}", values)
+    for name, tensor in tensors.items():
+        if tensor.is_floating_point() and not tensor.isfinite().all():
+            raise non_finite(train_state.step, name, float(tensor[~tensor.isfinite()][0]))
+    write_tensors(path, _header(train_state, notes), tensors, previous=previous)
+
+
+def save_weights(path: Path, train_state: TrainState, notes: dict[str, Any]) -> None:
+    """Write the averaged weights alone: what prediction and sampling need."""
+    tensors = named_tensors("averaged", train_state.averaged.state_dict())
+    write_tensors(path, _header(train_state, notes), tensors)
+
+
+def _header(train_state: TrainState, notes: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "step": train_state.step,
+        "settings": train_state.settings.model_dump(mode="json"),
+        "shape": list(train_state.model.shape),
+        "num_classes": train_state.model.num_classes,
+        "data": train_state.data_hash,
+        "notes": notes,
+    }
+
+
+def load(path: Path, train_state: TrainState, *, pretrained: bool = False) -> dict[str, Any]:
+    """Put a checkpoint into `train_state`, which must have the same settings; returns the notes.
+
+    With `pretrained` only the settings of pretraining must agree: a variant starts there.
+    """
+    header, tensors = read_tensors(path, FORMAT)
+    model, settings = train_state.model, train_state.settings
+    _check_header(path, header, settings, model.input_spec, model.num_classes, train_state.data_hash, pretrained)
+    with invalid_as_damaged(path):
+        model.load_state_dict(tensors_under("model", tensors))
+        train_state.averaged.load_state_dict(tensors_under("averaged", tensors))
+        for name, rng_state in tensors_under("generator", tensors).items():
+            train_state.rngs[name].set_state(rng_state)
+        for name, optimiser in train_state.optimisers.items():
+            moments: dict[int, dict[str, Tensor]] = {}
+            for key, value in tensors_under(f"optimiser/{name}", tensors).items():
+                index, _, field = key.partition("/")
+                moments.setdefault(int(index), {})[field] = value
+            restore_optimiser(optimiser, {**optimiser.state_dict(), "state": moments})
+        train_state.step, notes = _step_of(header), header["notes"]
+        if not isinstance(notes, dict):
+            raise ValueError("its notes are not a JSON object")
+        return notes
+
+
+def load_model(
+    path: Path, settings: Settings, input_spec: InputSpec, num_classes: int, data_hash: str
+) -> tuple[GenerativeClassifier, int]:
+    """The networks with the averaged weights of either kind of file, for prediction, and the step they were saved at.
+
+    No optimiser or random generator is built.
+    """
+    header, tensors = read_tensors(path, FORMAT)
+    _check_header(path, header, settings, input_spec, num_classes, data_hash)
+    with invalid_as_damaged(path):
+        model = model_with_weights(settings.model, input_spec, num_classes, tensors_under("averaged", tensors))
+        return model, _step_of(header)
+
+
+def load_weights(path: Path, model: GenerativeClassifier) -> None:
+    """Put the averaged weights of a checkpoint of the same run into `model`."""
+    _, tensors = read_tensors(path, FORMAT)
+    with invalid_as_damaged(path):
+        model.load_state_dict(tensors_under("averaged", tensors))
+
+
+def model_with_weights(
+    settings: ModelSettings, input_spec: InputSpec, num_classes: int, weights: dict[str, Tensor]
+) -> GenerativeClassifier:
+    """Networks with these weights, for prediction; ValueError, before memory is taken, where sizes do not agree."""
+
+    def build() -> GenerativeClassifier:
+        return GenerativeClassifier(settings, input_spec, num_classes, rng=torch_stream(0, "overwritten"))
+
+    with torch.device("meta"):
+        expected = {name: value.shape for name, value in build().state_dict().items()}
+    if expected != {name: value.shape for name, value in weights.items()}:
+        raise ValueError("its weights are not of the sizes that its settings name")
+    model = build()
+    model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    model.load_state_dict(weights)
+    return model.requires_grad_(False).eval()
+
+
+def is_valid(path: Path) -> bool:
+    """Whether there is an undamaged checkpoint, of either kind."""
+    try:
+        read_tensors(path, FORMAT)
+    except CheckpointError:
+        return False
+    return True
+
+
+def _step_of(header: dict[str, Any]) -> int:
+    step = int(header["step"])
+    if step < 0:
+        raise ValueError("its step is negative")
+    return step
+
+
+def _check_header(
+    path: Path,
+    header: dict[str, Any],
+    settings: Settings,
+    input_spec: InputSpec,
+    num_classes: int,
+    data_hash: str,
+    pretrained: bool = False,
+) -> None:
+    try:
+        stored_settings = settings_from(header["settings"])  # a setting that came later has its default there
+    except (KeyError, TypeError, ConfigError) as error:
+        raise CheckpointError(
+            f"the settings in {path} cannot be read ({error}): fit again", code="damaged-file"
+        ) from None
+    pairs = {
+        "settings": (stored_settings.pretrained(), settings.pretrained())
+        if pretrained
+        else (stored_settings, settings),
+        "shape": (header.get("shape"), list(input_spec.shape)),
+        "num_classes": (header.get("num_classes"), num_classes),
+        "data": (header.get("data"), data_hash),
+    }
+    for name, (stored, expected) in pairs.items():
+        if stored != expected:
+            raise CheckpointError(
+                f"{path} was written with another {name}: resume with the settings and data of the run it belongs to",
+                code="other-run",
+            )

@@ -1,0 +1,56 @@
+"""What a model trains on: a data set, its split, and how examples become network input."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from synthsieve.data.dataset import Dataset
+from synthsieve.data.modalities.encoding import Encoding, fit_encoding
+from synthsieve.data.splits import Split, split_dataset
+from synthsieve.evaluation.accuracy import Scores, score_part
+from synthsieve.models.classifier import GenerativeClassifier
+from synthsieve.settings import Settings
+from synthsieve.training.parallel import SINGLE_PROCESS, ProcessGroup
+from synthsieve.training.state import CPU, TrainState, init
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """A data set with its split and encoding, each computed once.
+
+    Attributes:
+        dataset: all examples.
+        split: which are labelled, unlabelled, validation, test.
+        encoding: how examples become network input, fitted to the training rows.
+    """
+
+    dataset: Dataset
+    split: Split
+    encoding: Encoding
+
+    @classmethod
+    def prepare(cls, dataset: Dataset, settings: Settings) -> TrainingData:
+        """Split the data set and fit its encoding."""
+        split = split_dataset(dataset, settings.data, seed=settings.seed)
+        return cls(dataset, split, fit_encoding(dataset, np.concatenate([split.labeled, split.unlabeled])))
+
+    @property
+    def data_hash(self) -> str:
+        """Identifies data and split: a checkpoint of other data is refused."""
+        return f"{self.split.fingerprint}/{self.split.hash}"
+
+    def init_state(
+        self, settings: Settings, *, group: ProcessGroup = SINGLE_PROCESS, device: torch.device = CPU
+    ) -> TrainState:
+        """A training state for these data, before the first step."""
+        num_classes = len(self.split.classes)
+        return init(
+            settings, self.encoding.input_spec, num_classes, data_hash=self.data_hash, group=group, device=device
+        )
+
+    def score_validation(self, model: GenerativeClassifier) -> Scores | None:
+        """The model's scores on the validation rows; None without any."""
+        return score_part(model, self.encoding, self.dataset, self.split, "validation")

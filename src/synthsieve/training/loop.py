@@ -1,0 +1,245 @@
+"""The training loop: batches in, history, best weights and checkpoints out."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from synthsieve.data.dataset import Dataset
+from synthsieve.io.progress import NullProgress, Progress
+from synthsieve.models.classifier import GenerativeClassifier
+from synthsieve.settings import Keep, Metric, Objective, Settings, TrainingSettings
+from synthsieve.training.batches import BatchSource
+from synthsieve.training.data import TrainingData
+from synthsieve.training.drift import DriftMonitor, drifts, warn
+from synthsieve.training.extra_data import ExtraData, Oracle, choose_extra_data, is_due
+from synthsieve.training.history import History, Row
+from synthsieve.training.parallel import SINGLE_PROCESS, ProcessGroup
+from synthsieve.training.recorder import MemoryRecorder, Position, Recorder, RunRecorder
+from synthsieve.training.run_dir import RunDirectory
+from synthsieve.training.state import CPU, TrainState, non_finite
+from synthsieve.training.step import learn_labels, take_step
+
+
+@dataclass(frozen=True)
+class FitResult:
+    """How a training ended.
+
+    Attributes:
+        steps: steps done in all.
+        best_step: the step whose weights were kept as the best.
+        validation_accuracy: their accuracy on validation; None without validation rows.
+        seconds: wall time of this process's part.
+        stopped_because: all steps were done, or what `stop` returned.
+        drifts: a message for each metric that diverged.
+    """
+
+    steps: int
+    best_step: int
+    validation_accuracy: float | None
+    seconds: float
+    stopped_because: str
+    drifts: tuple[str, ...] = ()
+
+
+def fit(
+    run: RunDirectory,
+    dataset: Dataset,
+    *,
+    base: RunDirectory | None = None,
+    group: ProcessGroup = SINGLE_PROCESS,
+    device: torch.device = CPU,
+    **options: Any,
+) -> FitResult:
+    """Train in a run directory, from its last checkpoint if there is one, or else from the end of `base`.
+
+    A resumed run equals an uninterrupted one. In data-parallel training rank 0 writes. `options` are those of `train`.
+    """
+    state = run.new_train_state(group, device)
+    return train(state, run.data(dataset), RunRecorder(run, base=base, write=group.first), **options)
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A training that came to its end in memory; others can continue from there.
+
+    Attributes:
+        state: after the last step.
+        data: what it was trained on.
+        recorder: its history, best weights and extra data.
+        result: how it ended.
+    """
+
+    state: TrainState
+    data: TrainingData
+    recorder: MemoryRecorder
+    result: FitResult
+
+    def best_model(self) -> GenerativeClassifier:
+        """The averaged weights that did best on validation."""
+        return self.recorder.best_model(self.state)
+
+
+def fit_in_memory(data: TrainingData, settings: Settings, *, base: Trained | None = None, **options: Any) -> Trained:
+    """Train without writing any file, from the end of `base` where it is given. `options` are those of `train`."""
+    if base is None:
+        state, recorder = data.init_state(settings), MemoryRecorder()
+    else:
+        state, recorder = base.state.fork(settings), base.recorder.branch()
+    return Trained(state, data, recorder, train(state, data, recorder, **options))
+
+
+def train(
+    state: TrainState,
+    data: TrainingData,
+    recorder: Recorder,
+    *,
+    oracle: Oracle | None = None,
+    progress: Progress | None = None,
+    on_row: Callable[[Row], None] | None = None,
+    stop: Callable[[], str | None] | None = None,
+    log: Callable[[str], None] = warn,
+) -> FitResult:
+    """Train to the last step, from wherever `recorder` resumes.
+
+    Args:
+        state: is changed in place.
+        data: what to train on.
+        recorder: keeps history, best weights and checkpoints, in memory or on disk.
+        oracle: gives labels of synthetic x, for the figures of each choice; training never sees them.
+        progress: shows how many steps are done.
+        on_row: is called with each new row of the history.
+        stop: is called after each step; a string, the reason, ends the training after an evaluation and a checkpoint.
+        log: is called with a message for each metric that diverges, and for a damaged checkpoint.
+    """
+    settings, group, progress = state.settings, state.group, progress or NullProgress()
+    log = log if group.first else _silent
+    group.check_sizes(_batch_sizes(settings))
+    position = Position(BatchSource(data, settings, group.shard, state.model.device), History())
+    recorder.resume(state, position, log)
+    group.check_step(state.step)
+    monitor = DriftMonitor(log, position.history.rows)
+    started, stopped_because, total_steps = time.monotonic(), None, settings.total_steps
+    with closing(progress):
+        while state.step < total_steps and stopped_because is None:
+            if is_due(state.step, settings):  # step 7
+                chosen = _choose(state, data, position.extra_data, oracle, progress)
+                recorder.save_extra_data(state, chosen)
+                position.batches.add(chosen)
+                position.extra_data = chosen
+
+            take_step(state, next(position.batches))
+            position.history.add(state.metrics)
+            stopped_because = None if stop is None else stop()
+            at_end = stopped_because is not None or state.step in (settings.training.steps, total_steps)
+
+            if state.step % settings.training.evaluate_every == 0 or at_end:
+                row = _evaluate(state, data, position.history)
+                recorder.save_row(position.history.rows)
+                monitor.check(row)
+                if on_row is not None:
+                    on_row(row)
+                if _is_better(row, position.best, settings.training):
+                    position.best = row
+                    recorder.save_best(state, row)
+            if state.step % settings.training.checkpoint_every == 0 or at_end:
+                recorder.save_checkpoint(state, position)
+            progress.update(state.step, total_steps, _message(state, position.history))
+    best = position.best or {"step": state.step}
+    return FitResult(
+        steps=state.step,
+        best_step=int(best["step"]),
+        validation_accuracy=best.get("validation_accuracy"),
+        seconds=time.monotonic() - started,
+        stopped_because=stopped_because or f"all {total_steps} steps were done",
+        drifts=tuple(map(str, drifts(position.history.rows))),
+    )
+
+
+def _choose(
+    state: TrainState, data: TrainingData, previous: ExtraData | None, oracle: Oracle | None, progress: Progress
+) -> ExtraData:
+    trial = Trial(state, data) if len(data.split.validation) else None
+    shown = _WithinStep(progress, state.step, state.settings.total_steps)
+    return choose_extra_data(state, data, previous, trial=trial, oracle=oracle, progress=shown)
+
+
+def _evaluate(state: TrainState, data: TrainingData, history: History) -> Row:
+    """A new row of the history, with scores on validation where there are validation rows."""
+    scores = data.score_validation(state.averaged)
+    if scores is not None and not math.isfinite(scores.cross_entropy):
+        raise non_finite(state.step, "validation cross-entropy", scores.cross_entropy)
+    return history.close_row(step=state.step, **({} if scores is None else scores.as_row("validation")))
+
+
+def _is_better(row: Row, best: Row | None, settings: TrainingSettings) -> bool:
+    """Higher (balanced) accuracy on validation; at a tie the lower cross-entropy; without validation the later step.
+
+    A row of augmented training is better than any of pretraining: variants are compared by what they lead to.
+    """
+    if best is None or settings.keep is Keep.LAST or "validation_accuracy" not in row:
+        return True
+    if best["step"] <= settings.steps < row["step"]:
+        return True
+    balanced = settings.keep_metric is Metric.BALANCED_ACCURACY
+    metric = "validation_balanced_accuracy" if balanced else "validation_accuracy"
+    return (row[metric], -row["validation_cross_entropy"]) > (best[metric], -best["validation_cross_entropy"])
+
+
+class Trial:
+    """Extra data -> accuracy on validation after `trial_steps` label updates with them, on a copy of the state."""
+
+    def __init__(self, state: TrainState, data: TrainingData) -> None:
+        self.state, self.data = state, data
+
+    def __call__(self, extra_data: ExtraData) -> float:
+        state = self.state.fork(fresh_rngs=True)
+        batches = BatchSource(self.data, state.settings, device=state.model.device)
+        batches.add(extra_data)
+        state.model.train()
+        for _ in range(state.settings.augmentation.trial_steps):
+            learn_labels(state, next(batches))
+            state.step += 1
+            state.average()
+        scores = self.data.score_validation(state.averaged)
+        assert scores is not None
+        return scores.accuracy
+
+
+class _WithinStep(NullProgress):
+    """Progress of something that happens within one step: shown as the step's message."""
+
+    def __init__(self, outer: Progress, step: int, steps: int) -> None:
+        self.outer, self.step, self.steps = outer, step, steps
+
+    def update(self, done: int, total: int, message: str = "") -> None:
+        self.outer.update(self.step, self.steps, f"{message} {done:,} of {total:,}")
+
+
+def _batch_sizes(settings: Settings) -> dict[str, int]:
+    """Every batch that is divided among processes, by the name of its setting."""
+    sizes = {"training.batch_labeled": settings.training.batch_labeled}
+    if settings.training.objective is Objective.JOINT:
+        sizes["training.batch_unlabeled"] = settings.training.batch_unlabeled
+    if settings.augmentation.steps:
+        sizes["augmentation.batch_synthetic"] = settings.augmentation.batch_synthetic
+        sizes["pseudo_labels.batch"] = settings.pseudo_labels.batch
+        sizes["implicit.batch"] = settings.implicit.batch
+    return sizes
+
+
+def _message(state: TrainState, history: History) -> str:
+    parts = [f"cross-entropy {state.metrics['cross_entropy']:.3f}"]
+    if history.rows and "validation_accuracy" in history.rows[-1]:
+        parts.append(f"validation {100 * history.rows[-1]['validation_accuracy']:.1f} %")
+    return ", ".join(parts)
+
+
+def _silent(message: str) -> None:
+    pass

@@ -1,0 +1,235 @@
+"""Data-parallel training: `torchrun --nproc-per-node 2 -m synthsieve fit ...`.
+
+Every process has every size-th row of each batch, and gradients are averaged by DistributedDataParallel. All processes
+hold the same random generators in the same state, draw for the whole batch and keep their own rows. So the number of
+processes changes nothing but the last bits of sums: not the noise, not the checkpoint, not the result.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor, distributed, nn
+
+from synthsieve.errors import CheckpointError, ConfigError, LostProcessError
+
+Rows = TypeVar("Rows")
+
+
+@dataclass(frozen=True)
+class RankShard:
+    """The rows of one process: `rank`, `rank + size`, `rank + 2 size`, ...
+
+    Batches laid end to end stay aligned that way, as long as each can be divided by `size`.
+    """
+
+    rank: int = 0
+    size: int = 1
+
+    def take(self, rows: Rows) -> Rows:
+        """This process's part of a batch: an array, a tensor or a list, along its first axis."""
+        return rows[self.rank :: self.size]  # type: ignore[index]
+
+
+class ShardedGenerator(torch.Generator):
+    """A generator that all processes hold in the same state; each keeps the rows of its `shard` of every draw."""
+
+    shard: RankShard
+
+    def draw_rows(self, draw: Callable[[Sequence[int]], Tensor], shape: Sequence[int]) -> Tensor:
+        """This process's rows of the whole batch: `synthsieve.io.random_streams.draw_rows` calls it."""
+        count, *rest = shape
+        return self.shard.take(draw((count * self.shard.size, *rest)))
+
+
+def shard_rng(rng: torch.Generator, shard: RankShard) -> torch.Generator:
+    """The same generator in the same state, of which this process keeps its rows; `rng` itself in a single process."""
+    if shard.size == 1:
+        return rng
+    sharded = ShardedGenerator(device=rng.device)
+    sharded.set_state(rng.get_state())
+    sharded.shard = shard
+    return sharded
+
+
+@dataclass(frozen=True)
+class ProcessGroup:
+    """This process among those that train one model; a single process by default."""
+
+    shard: RankShard = field(default_factory=RankShard)
+
+    @property
+    def single(self) -> bool:
+        return self.shard.size == 1
+
+    @property
+    def first(self) -> bool:
+        """Whether this is rank 0, the process that writes files and reports."""
+        return self.shard.rank == 0
+
+    def mean(self, values: Tensor) -> Tensor:
+        """The mean over all processes, without a gradient."""
+        if self.single:
+            return values
+        total = values.detach().clone()
+        distributed.all_reduce(total)
+        return total / self.shard.size
+
+    def max(self, values: Tensor) -> Tensor:
+        """The elementwise maximum over all processes, without a gradient."""
+        if self.single:
+            return values
+        largest = values.detach().clone()
+        distributed.all_reduce(largest, distributed.ReduceOp.MAX)
+        return largest
+
+    def sum_(self, arrays: Sequence[np.ndarray]) -> None:
+        """Replace each array, in place, by its sum over all processes."""
+        if not self.single:
+            for array in arrays:
+                distributed.all_reduce(torch.from_numpy(array))
+
+    def sync_gradients(self, model: nn.Module) -> Callable[[Tensor], Tensor]:
+        """A function that a loss passes through before `backward`, so that gradients are averaged over processes.
+
+        DistributedDataParallel expects one forward for each backward, but our losses pass through the networks several
+        times. So the loss is wrapped instead of a network; its graph is built on the plain modules.
+        """
+        if self.single:
+            return _identity
+        if any(isinstance(part, nn.BatchNorm2d) for part in model.modules()):
+            raise ConfigError(
+                "model.norm=batch needs the whole batch, but each process has a part of it: set model.norm=group, or"
+                " train in one process",
+                code="batch-norm-in-parallel",
+            )
+        return nn.parallel.DistributedDataParallel(_LossWrapper(model), find_unused_parameters=True)
+
+    def wait(self) -> None:
+        """Wait until all processes are here."""
+        if not self.single:
+            distributed.all_reduce(torch.zeros(1))  # not barrier(), which would take a GPU for each process
+
+    def check_step(self, step: int) -> None:
+        """Refuse to resume from different checkpoints: a process on another machine may see another disk."""
+        last, first = self.max(torch.tensor([step, -step])).tolist()
+        if last != -first:
+            raise CheckpointError(
+                f"the processes of this training are at different steps ({-first} and {last}): give a folder that all"
+                " of them see",
+                code="different-steps",
+            )
+
+    def check_sizes(self, sizes: dict[str, int]) -> None:
+        """Refuse batches that cannot be divided among the processes."""
+        for name, size in sizes.items():
+            if size % self.shard.size:
+                raise ConfigError(
+                    f"{name}={size} cannot be divided evenly among {self.shard.size} processes: "
+                    f"set it to a multiple of {self.shard.size}",
+                    code="indivisible-batch",
+                )
+
+
+SINGLE_PROCESS = ProcessGroup()
+
+
+class _LossWrapper(nn.Module):
+    """Holds the networks, so that their gradients are averaged, and passes the loss on."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, loss: Tensor) -> Tensor:
+        return loss.clone()
+
+
+def _identity(loss: Tensor) -> Tensor:
+    return loss
+
+
+def is_restart() -> bool:
+    """Whether torchrun started this process again after another one failed (`--max-restarts`)."""
+    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
+
+
+def backend(*, gpu: bool) -> str:
+    """Gloo for tensors in main memory, NCCL for those on a GPU."""
+    return "cpu:gloo,cuda:nccl" if gpu else "gloo"
+
+
+@contextmanager
+def init_process_group() -> Iterator[ProcessGroup]:
+    """Join the other processes that torchrun or Ray started; a single process where there are none.
+
+    Raises:
+        LostProcessError: another process ended before the work was done.
+    """
+    if int(os.environ.get("WORLD_SIZE", "1")) == 1:
+        yield SINGLE_PROCESS
+        return
+    joined_before = distributed.is_initialized()
+    try:
+        if not joined_before:
+            _join(backend(gpu=torch.cuda.is_available() and distributed.is_nccl_available()))
+        group = ProcessGroup(RankShard(distributed.get_rank(), distributed.get_world_size()))
+        with _sigterm_as_error(group.shard.rank):
+            yield group
+    except RuntimeError as error:
+        if isinstance(error, distributed.DistError) or "gloo" in str(error).lower() or "Connection" in str(error):
+            raise _lost_process(os.environ.get("RANK", "?")) from None
+        raise
+    finally:
+        if not joined_before and distributed.is_initialized():
+            distributed.destroy_process_group()
+
+
+def _join(backend: str) -> None:
+    """Join by torchrun's store.
+
+    After a restart it still has the addresses of processes that are gone. On one machine, where all count the same
+    restarts, each attempt therefore uses its own prefix.
+    """
+    if os.environ.get("GROUP_WORLD_SIZE") != "1" or not is_restart():
+        distributed.init_process_group(backend)
+        return
+    store, rank, size = next(distributed.rendezvous("env://"))
+    prefixed = distributed.PrefixStore(f"attempt {os.environ['TORCHELASTIC_RESTART_COUNT']}", store)
+    distributed.init_process_group(backend, store=prefixed, rank=rank, world_size=size)
+
+
+@contextmanager
+def _sigterm_as_error(rank: int) -> Iterator[None]:
+    """When one process fails, torchrun ends the others with SIGTERM: turn it into an error with a message.
+
+    Ray Train runs us in a thread, where no signal can be caught, and ends the others itself.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(number: int, frame: Any) -> None:
+        raise _lost_process(str(rank))
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _lost_process(rank: str) -> LostProcessError:
+    return LostProcessError(
+        f"process {rank} stopped because another process of this training ended; the last checkpoint is complete: find"
+        " out why the other process ended, then run the same command with --resume",
+        code="lost-process",
+    )

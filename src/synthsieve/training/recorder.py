@@ -1,0 +1,212 @@
+"""What a training leaves behind: in memory, or in a run directory from which it can be resumed."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from torch import Tensor
+
+from synthsieve.errors import CheckpointError, ConfigError
+from synthsieve.io.files import link_or_copy, remove_stale_partials
+from synthsieve.io.tensors import invalid_as_damaged
+from synthsieve.models.classifier import GenerativeClassifier
+from synthsieve.settings import Settings
+from synthsieve.training import checkpoint, extra_data, history
+from synthsieve.training.batches import BatchSource
+from synthsieve.training.extra_data import ExtraData
+from synthsieve.training.history import History, Row
+from synthsieve.training.run_dir import RunDirectory
+from synthsieve.training.state import TrainState
+
+
+@dataclass
+class Position:
+    """The state of the training loop beside the weights.
+
+    Attributes:
+        batches: gives the next batch.
+        history: the rows so far, and the open row.
+        best: the row whose weights were kept; None before the first.
+        extra_data: what step 7 chose last; None before it.
+    """
+
+    batches: BatchSource
+    history: History
+    best: Row | None = None
+    extra_data: ExtraData | None = None
+
+    def notes(self) -> dict[str, Any]:
+        """All of it as JSON, with rows and extra data by reference."""
+        return {
+            "batches": self.batches.state(),
+            "history": self.history.state(),
+            "best": self.best,
+            "extra_data": None if self.extra_data is None else self.extra_data.step,
+        }
+
+    def restore(self, notes: Mapping[str, Any], rows: Sequence[Row], chosen: ExtraData | None) -> None:
+        """Go back to where `notes` was taken."""
+        self.best = None if notes["best"] is None else history.checked_row(notes["best"])
+        self.extra_data = chosen
+        if chosen is not None:
+            self.batches.add(chosen)
+        self.batches.restore(notes["batches"])
+        self.history.restore(notes["history"], rows)
+
+
+class Recorder(Protocol):
+    """Follows a training; in data-parallel training every process has one."""
+
+    def resume(self, state: TrainState, position: Position, log: Callable[[str], None]) -> None:
+        """Put both where an earlier training stopped, if there is one; `log` is called with warnings."""
+
+    def save_row(self, rows: Sequence[Row]) -> None:
+        """The history has a new row, the last of `rows`."""
+
+    def save_best(self, state: TrainState, row: Row) -> None:
+        """The averaged weights are the best so far."""
+
+    def save_extra_data(self, state: TrainState, chosen: ExtraData) -> None:
+        """Step 7 chose extra data."""
+
+    def save_checkpoint(self, state: TrainState, position: Position) -> None:
+        """A place from which training can be resumed."""
+
+    def best_model(self, state: TrainState) -> GenerativeClassifier:
+        """After the training: the best weights, in the networks of `state` or in copies of them."""
+
+
+class MemoryRecorder:
+    """Keeps history, best weights, the last extra data and the last position in memory; writes nothing.
+
+    Attributes:
+        rows: the history.
+        best_weights: of the averaged networks, where they did best.
+        extra_data: what step 7 chose last.
+    """
+
+    def __init__(self, notes: Mapping[str, Any] | None = None, rows: Sequence[Row] = ()) -> None:
+        self.rows: list[Row] = list(rows)
+        self.best_weights: dict[str, Tensor] = {}
+        self.extra_data: ExtraData | None = None
+        self._notes = notes
+
+    def resume(self, state: TrainState, position: Position, log: Callable[[str], None]) -> None:
+        if self._notes is not None:
+            position.restore(self._notes, self.rows, self.extra_data)
+
+    def save_row(self, rows: Sequence[Row]) -> None:
+        self.rows = list(rows)
+
+    def save_best(self, state: TrainState, row: Row) -> None:
+        self.best_weights = {name: value.clone() for name, value in state.averaged.state_dict().items()}
+
+    def save_extra_data(self, state: TrainState, chosen: ExtraData) -> None:
+        self.extra_data = chosen
+
+    def save_checkpoint(self, state: TrainState, position: Position) -> None:
+        self._notes = position.notes()
+
+    def best_model(self, state: TrainState) -> GenerativeClassifier:
+        model = copy.deepcopy(state.averaged)
+        model.load_state_dict(self.best_weights)
+        return model
+
+    def branch(self) -> MemoryRecorder:
+        """A recorder for a training that continues from the last checkpoint of this one."""
+        return MemoryRecorder(self._notes, self.rows)
+
+
+class RunRecorder:
+    """Writes history, checkpoints and extra data to a run directory and resumes from it.
+
+    A new run with a `base` starts where that one ended; the settings of the two may differ in what comes after
+    `training.steps`. The result equals that of a run that never stopped there.
+    """
+
+    def __init__(self, run: RunDirectory, *, base: RunDirectory | None = None, write: bool = True) -> None:
+        self.run, self.base, self._write = run, base, write
+        self._checkpointed: ExtraData | None = None
+
+    def resume(self, state: TrainState, position: Position, log: Callable[[str], None]) -> None:
+        run = self.run
+        if run.last.is_file() or run.previous.is_file():
+            try:
+                self._restore(run.last, state, position)
+            except CheckpointError as error:
+                try:
+                    self._restore(run.previous, state, position)
+                except CheckpointError:
+                    raise error from None
+                log(
+                    f"{run.last} cannot be used; resuming from the checkpoint before it, of step {state.step} ({error})"
+                )
+                if self._write:
+                    link_or_copy(run.previous, run.last)
+        elif self.base is not None:
+            _check_branch(state.settings)
+            notes = checkpoint.load(self.base.last, state, pretrained=True)
+            if state.step != run.settings.training.steps:
+                raise CheckpointError(
+                    f"{self.base.path} is at step {state.step}, not at training.steps={run.settings.training.steps}: "
+                    "finish it with --resume",
+                    code="unfinished-run",
+                )
+            position.restore(notes, history.read(self.base.history), None)
+        else:
+            return
+        self._checkpointed = position.extra_data
+        self.save_row(position.history.rows)
+
+    def _restore(self, path: Path, state: TrainState, position: Position) -> None:
+        notes = checkpoint.load(path, state)
+        with invalid_as_damaged(path):
+            chosen_at = notes.get("extra_data")
+            chosen = None if chosen_at is None else extra_data.read(self.run.path, int(chosen_at))
+            rows = [row for row in history.read(self.run.history) if row["step"] <= state.step]
+            position.restore(notes, rows, chosen)
+
+    def save_row(self, rows: Sequence[Row]) -> None:
+        if self._write:
+            history.write(self.run.path, rows)
+
+    def save_best(self, state: TrainState, row: Row) -> None:
+        if self._write:
+            checkpoint.save_weights(self.run.best, state, {"best": row})
+
+    def save_extra_data(self, state: TrainState, chosen: ExtraData) -> None:
+        if self._write:
+            extra_data.write(chosen, self.run.path, state)
+
+    def save_checkpoint(self, state: TrainState, position: Position) -> None:
+        if self._write:
+            checkpoint.save(self.run.last, state, position.notes(), previous=self.run.previous)
+            extra_data.remove_older(self.run.path, self._checkpointed, position.extra_data)
+        self._checkpointed = position.extra_data
+
+    def best_model(self, state: TrainState) -> GenerativeClassifier:
+        checkpoint.load_weights(self.run.best, state.averaged)
+        return state.averaged
+
+
+def _check_branch(settings: Settings) -> None:
+    if settings.augment_from_step < settings.training.steps:
+        raise ConfigError(
+            f"augmentation.augment_from_step={settings.augment_from_step} lies within pretraining "
+            f"(training.steps={settings.training.steps}), which variants share: leave it out",
+            code="augment-in-pretraining",
+        )
+
+
+def prepare_resume(run: RunDirectory) -> None:
+    """Remove what a killed process left half written, and checkpoints that are all damaged: training starts again."""
+    remove_stale_partials(run.path)
+    checkpoints = [path for path in (run.last, run.previous) if path.is_file()]
+    best_is_damaged = run.best.is_file() and not checkpoint.is_valid(run.best)
+    if best_is_damaged or (checkpoints and not any(map(checkpoint.is_valid, checkpoints))):
+        for path in (*checkpoints, run.best):
+            path.unlink(missing_ok=True)

@@ -1,0 +1,308 @@
+"""One training step: Algorithm 1, its steps by name and in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from synthsieve.models.encoder import GradientScale, Posterior
+from synthsieve.models.networks.layers import fixed_statistics
+from synthsieve.sampling import langevin
+from synthsieve.settings import ChainStart, Classify, Latents, Norm, Objective
+from synthsieve.training import objectives
+from synthsieve.training.drift import MAX_LOGIT
+from synthsieve.training.implicit import implicit_cross_entropy
+from synthsieve.training.state import TrainState, ramp_at
+
+LABELS_ONLY = GradientScale(label=1.0, style=0.0)
+
+
+@dataclass(frozen=True)
+class Weighted:
+    """Examples with a label and a weight: x (n, *shape), y int64 (n,), weights (n,) of mean about 1."""
+
+    x: Tensor
+    y: Tensor
+    weights: Tensor
+
+    def to(self, device: torch.device) -> Weighted:
+        return Weighted(self.x.to(device), self.y.to(device), self.weights.to(device))
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Step 1, the mini-batch: labelled pairs, unlabelled x, and extra data.
+
+    Attributes:
+        labeled_x: (n, *shape).
+        labeled_y: int64 (n,).
+        labeled_weights: (n,), of mean about 1; None where all weights are equal.
+        unlabeled_x: (m, *shape); empty without unlabelled data, and for supervised training.
+        class_shares: (num_classes,), how often each class is expected among unlabelled x; None: all equally often.
+        synthetic: of the coreset that step 7 selected; None before it.
+        pseudo: unlabelled x with the label predicted; None without them.
+    """
+
+    labeled_x: Tensor
+    labeled_y: Tensor
+    unlabeled_x: Tensor
+    labeled_weights: Tensor | None = None
+    class_shares: Tensor | None = None
+    synthetic: Weighted | None = None
+    pseudo: Weighted | None = None
+
+    def classified_x(self) -> Tensor:
+        """The labelled x, then the synthetic, then the pseudo-labelled. (k, *shape)."""
+        return torch.cat([self.labeled_x, *(added.x for added in (self.synthetic, self.pseudo) if added is not None)])
+
+    def to(self, device: torch.device) -> Batch:
+        """The same batch, where the networks are."""
+        moved = {name: part.to(device) for name, part in vars(self).items() if part is not None}
+        return replace(self, **moved)
+
+
+def take_step(state: TrainState, batch: Batch) -> None:
+    """Steps 2 to 6 and 8 of Algorithm 1; supervised training takes step 6 alone. Step 7 comes between some steps."""
+    state.model.train()
+    state.metrics.clear()
+    seen = None
+    if state.settings.training.objective is Objective.JOINT:
+        x = _elbo_examples(state, batch)
+        seen = label_posteriors(state, batch)
+        q, z_posterior = sample_posterior(state, x, _of_elbo_examples(state, batch, seen))  # step 3
+        z_prior = sample_prior(state, z_posterior)  # step 2, whose chains start where step 3 ends
+        learn_prior(state, z_posterior, z_prior)  # step 4
+        learn_inference_and_generator(state, x, q, z_posterior)  # step 5
+    learn_labels(state, batch, seen)  # steps 6 and 8, one update: under Adam a second one would cancel its coefficient
+    state.step += 1
+    state.average()
+
+
+def sample_prior(state: TrainState, z_posterior: Tensor) -> Tensor:
+    """Step 2: chains of short-run Langevin on p(z), started at q(z given x) or at p0. (n, latent_dim)."""
+    settings, prior = state.settings.sampling, state.model.prior
+    rng = state.rngs["chains"]
+    start = z_posterior.detach()
+    if settings.training_start is ChainStart.REFERENCE:
+        start = prior.reference_sample(len(start), rng=rng)
+    chains = langevin.LangevinSettings(
+        num_steps=settings.training_steps, step_size=settings.step_size, temperature=settings.temperature
+    )
+    return langevin.run(prior.unconditional(), start, settings=chains, rng=rng).z
+
+
+def label_posteriors(state: TrainState, batch: Batch) -> Posterior | None:
+    """The label tower's posterior of every x of the batch, one pass for steps 3 and 6; None where step 5 changes it."""
+    model, unlabeled = state.model, batch.unlabeled_x
+    if model.encoder.label_tower is None or state.settings.training.label_tower_elbo_scale:
+        return None
+    if _in_one_pass(state):
+        return model.encoder.label_part(torch.cat([batch.classified_x(), unlabeled]))
+    with torch.no_grad():
+        without = model.encoder.label_part(unlabeled)
+    return Posterior.cat([model.encoder.label_part(batch.classified_x()), without])
+
+
+def sample_posterior(state: TrainState, x: Tensor, label: Posterior | None = None) -> tuple[Posterior, Tensor]:
+    """Step 3: q(z given x) and one reparameterised draw of it for each x. (n, latent_dim)."""
+    scale_gradient = GradientScale(label=state.settings.training.label_tower_elbo_scale, style=1.0)
+    q = state.model.posterior(x, scale_gradient, label)
+    return q, q.sample(rng=state.rngs["posterior"])
+
+
+def learn_prior(state: TrainState, z_posterior: Tensor, z_prior: Tensor) -> None:
+    """Step 4: f up where the data are, down where the chains went."""
+    contrast = objectives.contrast(state.model.energy, z_posterior.detach(), z_prior)
+    loss = -contrast
+    penalty = state.settings.training.logit_penalty
+    if penalty:
+        loss = loss + penalty * objectives.logit_size(state.model.energy.class_logits(z_prior))
+    state.update("prior", loss, contrast=contrast)
+
+
+def learn_inference_and_generator(state: TrainState, x: Tensor, q: Posterior, z_posterior: Tensor) -> None:
+    """Step 5: the ELBO up, for the encoder and the generator, with F held fixed."""
+    parts = objectives.elbo(state.model, x, q, z_posterior)
+    state.update("elbo", -parts.total.mean(), **parts.means())
+
+
+def learn_labels(state: TrainState, batch: Batch, seen: Posterior | None = None) -> None:
+    """Step 6: the labelled pairs' cross-entropy down, for F and the encoder, with the losses on unlabelled x.
+
+    Step 8: the weighted cross-entropy of the coreset, and of pseudo-labels, times their coefficients, in the same loss.
+    `seen` is what `label_posteriors` returned, with the weights of this step.
+    """
+    settings = state.settings.training
+    labeled = len(batch.labeled_x)
+    q, logits, q_unlabeled = _classify(state, batch, seen)
+    cross_entropy = objectives.cross_entropy(logits[:labeled], batch.labeled_y, batch.labeled_weights)
+    metrics = {"cross_entropy": cross_entropy}
+    loss = settings.cross_entropy_weight * cross_entropy
+    if settings.label_kl_weight:
+        label_latents = state.settings.model.label_latent_dim or state.settings.model.latent_dim
+        kl = q.kl_to_reference()[:labeled, :label_latents].sum(dim=1).mean()
+        metrics["label_kl"] = kl
+        loss = loss + settings.label_kl_weight * kl
+    if settings.logit_penalty:
+        loss = loss + settings.logit_penalty * objectives.logit_size(logits[:labeled])
+    if q_unlabeled is not None:
+        loss = loss + _unlabeled_loss(state, batch.unlabeled_x, q_unlabeled, metrics, batch.class_shares)
+    loss = loss + _extra_data_loss(state, batch, logits[labeled:], metrics)
+    implicit = state.settings.implicit
+    if implicit.enabled and state.step >= state.settings.augment_from_step:
+        metrics["implicit_cross_entropy"] = implicit_cross_entropy(
+            state.model,
+            implicit.batch // state.group.shard.size,
+            settings=implicit,
+            step_size=state.settings.sampling.step_size,
+            train_on=settings.train_on,
+            share=LABELS_ONLY,
+            rng=state.rngs["implicit"],
+        )
+        share = (1 - implicit.real_fraction) * settings.cross_entropy_weight
+        loss = loss - share * cross_entropy + share * metrics["implicit_cross_entropy"]
+    metrics[MAX_LOGIT] = state.group.max(logits[:labeled].detach().abs().max())
+    state.update("labels", loss, **metrics)
+
+
+def _classify(state: TrainState, batch: Batch, seen: Posterior | None) -> tuple[Posterior, Tensor, Posterior | None]:
+    """q and F(z) of the labelled x, then of the synthetic, then of the pseudo-labelled; and q of the unlabelled."""
+    settings, model = state.settings.training, state.model
+    scale_gradient = LABELS_ONLY if settings.objective is Objective.JOINT else GradientScale()
+    x, unlabeled = batch.classified_x(), None
+    if not len(batch.unlabeled_x) or not _uses_unlabeled(state):
+        q = model.posterior(x, scale_gradient, None if seen is None else seen[: len(x)])
+    elif seen is not None or _in_one_pass(state):
+        both = model.posterior(torch.cat([x, batch.unlabeled_x]), scale_gradient, seen)
+        q, unlabeled = both[: len(x)], both[len(x) :]
+    else:
+        q = model.posterior(x, scale_gradient)
+        with torch.no_grad():
+            unlabeled = model.posterior(batch.unlabeled_x)
+    z = q.mean if settings.train_on is Classify.MEAN else q.sample(rng=state.rngs["posterior"])
+    return q, model.energy.class_logits(z), unlabeled
+
+
+def _in_one_pass(state: TrainState) -> bool:
+    """Whether labelled and unlabelled x go through the label tower together, with a gradient for both.
+
+    Only mutual information uses the gradient of the unlabelled. A batch norm needs one pass all the same: labelled x
+    are repeated often and vary less.
+    """
+    settings = state.settings
+    return settings.training.mutual_information_weight > 0 or settings.model.norm is Norm.BATCH
+
+
+def _uses_unlabeled(state: TrainState) -> bool:
+    """Whether step 6 has a term on unlabelled x."""
+    settings = state.settings.training
+    weights = (settings.mutual_information_weight, settings.smoothness_weight, settings.latent_smoothness_weight)
+    return settings.objective is Objective.JOINT and any(weights)
+
+
+def _extra_data_loss(state: TrainState, batch: Batch, logits: Tensor, metrics: dict[str, Tensor]) -> Tensor:
+    """Step 8: coefficient times weighted cross-entropy, over each kind of extra data; `logits` in that order."""
+    loss = torch.zeros(())
+    coefficients = {
+        "synthetic": state.settings.augmentation.synthetic_loss_weight,
+        "pseudo": state.settings.pseudo_labels.loss_weight,
+    }
+    for name, coefficient in coefficients.items():
+        added: Weighted | None = getattr(batch, name)
+        if added is not None:
+            added_logits, logits = logits[: len(added.y)], logits[len(added.y) :]
+            metrics[f"{name}_cross_entropy"] = objectives.cross_entropy(added_logits, added.y, added.weights)
+            loss = loss + coefficient * metrics[f"{name}_cross_entropy"]
+    return loss
+
+
+def _unlabeled_loss(
+    state: TrainState, x: Tensor, q: Posterior, metrics: dict[str, Tensor], class_shares: Tensor | None = None
+) -> Tensor:
+    """Losses on unlabelled x: predictions should differ between examples, be confident, and not change close by."""
+    settings, model = state.settings.training, state.model
+    loss = torch.zeros(())
+    logits, mean = model.energy.class_logits(q.mean), q.mean.detach()
+    if settings.mutual_information_weight:
+        metrics["mutual_information"] = objectives.mutual_information(
+            logits, None if state.group.single else state.group.mean, class_shares=class_shares
+        )
+        weight = settings.mutual_information_weight * ramp_at(state.step, settings.mutual_information_ramp)
+        loss = loss - weight * metrics["mutual_information"]
+    log_p = logits.detach().log_softmax(dim=1)
+
+    def classify(x: Tensor) -> Tensor:
+        return model.energy.class_logits(model.encoder.with_style_of(x, mean))
+
+    with fixed_statistics(model.encoder):
+        if settings.smoothness_weight:
+            metrics["roughness"] = objectives.roughness(
+                classify,
+                model.encoder.embed(x),
+                log_p,
+                radius=settings.smoothness_radius,
+                rng=state.rngs["smoothness"],
+            )
+            weight = settings.smoothness_weight * ramp_at(state.step, settings.smoothness_ramp)
+            loss = loss + weight * metrics["roughness"]
+        if settings.latent_smoothness_weight:
+            metrics["latent_roughness"] = objectives.latent_roughness(
+                classify,
+                _along_generator(state, x, mean),
+                mean[:, _first_moved(state) :],
+                log_p,
+                radius=settings.latent_smoothness_radius,
+                rng=state.rngs["smoothness"],
+            )
+            weight = settings.latent_smoothness_weight * ramp_at(state.step, settings.latent_smoothness_ramp)
+            loss = loss + weight * metrics["latent_roughness"]
+    return loss
+
+
+def _first_moved(state: TrainState) -> int:
+    """The first latent that moves along the generator may change; later ones may change too."""
+    all_of_them = state.settings.training.latent_smoothness_latents is Latents.ALL
+    return 0 if all_of_them else state.settings.model.label_latent_dim
+
+
+def _along_generator(state: TrainState, x: Tensor, z: Tensor) -> Callable[[Tensor], Tensor]:
+    """r (n, latents that move) -> x' = x + g(z + r) - g(z), in the numbers that the encoder embeds x in.
+
+    What the generator cannot draw of x stays as it is. g is in evaluation mode: no dropout.
+    """
+    generator, embed, first = state.model.generator, state.model.encoder.embed, _first_moved(state)
+
+    def mean_near(z: Tensor) -> Tensor:
+        generator.eval()
+        try:
+            return generator.mean_near(x, z, embed)
+        finally:
+            generator.train()
+
+    with torch.no_grad():
+        rest = embed(x) - mean_near(z)
+
+    def move(r: Tensor) -> Tensor:
+        return rest + mean_near(torch.cat([z[:, :first], z[:, first:] + r], dim=1))
+
+    return move
+
+
+def _elbo_examples(state: TrainState, batch: Batch) -> Tensor:
+    """The unlabelled x, with the labelled ones if the settings say so."""
+    if state.settings.training.labeled_in_elbo or not len(batch.unlabeled_x):
+        return torch.cat([batch.labeled_x, batch.unlabeled_x])
+    return batch.unlabeled_x
+
+
+def _of_elbo_examples(state: TrainState, batch: Batch, seen: Posterior | None) -> Posterior | None:
+    """Their part of `seen`, in the same order, without a gradient: the ELBO does not train the label tower."""
+    if seen is None:
+        return None
+    unlabeled = seen[len(seen.mean) - len(batch.unlabeled_x) :].detach()
+    if state.settings.training.labeled_in_elbo or not len(batch.unlabeled_x):
+        return Posterior.cat([seen[: len(batch.labeled_x)].detach(), unlabeled])
+    return unlabeled
