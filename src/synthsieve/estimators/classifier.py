@@ -412,8 +412,8 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
             )
         if len(targets.classes) < 2:
             raise InputError(
-                f"labels of at least two classes are needed, but only {targets.classes.tolist()} came: add labels of"
-                " another class",
+                f"labels of at least two classes are needed, but y has only one class, {targets.classes[0]!s}: add"
+                " labels of another class",
                 code="too-few-classes",
             )
         for note in check_classes(Labels(targets.y, tuple(map(str, targets.classes))), origin="y"):
