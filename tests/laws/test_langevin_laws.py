@@ -16,8 +16,8 @@ from synthsieve.io.random_streams import torch_stream
 from synthsieve.models.energy import Energy
 from synthsieve.models.prior import TiltedPrior, reference_log_prob
 from synthsieve.sampling import langevin
-from synthsieve.sampling.gaussian_mixture import GaussianMixture
 from synthsieve.sampling.langevin import LangevinSettings
+from tests.sampling.gaussian_mixture import GaussianMixture
 
 CHAINS, DIMENSIONS = 4000, 10
 

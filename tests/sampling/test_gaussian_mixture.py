@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from synthsieve.io.random_streams import torch_stream
-from synthsieve.sampling.gaussian_mixture import GaussianMixture
 from synthsieve.sampling.log_density import AutogradLogDensity
+from tests.sampling.gaussian_mixture import GaussianMixture
 
 MIXTURE = GaussianMixture(
     weights=torch.tensor([0.2, 0.5, 0.3], dtype=torch.float64),

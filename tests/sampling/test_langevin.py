@@ -32,13 +32,12 @@ def small_prior(dtype: torch.dtype = torch.float64, activation: Activation = Act
 
 
 def test_one_step_equals_the_formula() -> None:
-    rng = torch_stream(0, "step")
-    z, noise = (torch.randn(6, 4, generator=rng, dtype=torch.float64) for _ in range(2))
+    z = torch.randn(6, 4, generator=torch_stream(0, "z"), dtype=torch.float64)
+    noise = torch.randn(6, 4, generator=torch_stream(0, "step"), dtype=torch.float64)
     density = small_prior().unconditional()
-    state = langevin.step(langevin.init(z), density, step_size=0.08, temperature=0.7, noise=noise)
+    after = langevin.step(z, density, step_size=0.08, temperature=0.7, rng=torch_stream(0, "step"))
     _, gradient = AutogradLogDensity(density.value).value_and_gradient(z)
-    assert torch.allclose(state.position, z + 0.08 * gradient + math.sqrt(2 * 0.7 * 0.08) * noise, atol=1e-12)
-    assert state.step == 1
+    assert torch.allclose(after, z + 0.08 * gradient + math.sqrt(2 * 0.7 * 0.08) * noise, atol=1e-12)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -47,14 +46,13 @@ def test_a_run_equals_repeated_steps(differentiable: bool, dtype: torch.dtype) -
     z = torch.randn(6, 4, generator=torch_stream(0, "z"), dtype=dtype)
     density = small_prior(dtype).unconditional()
     rng = torch_stream(0, "noise")
-    state = langevin.init(z)
+    stepped = z
     for _ in range(11):
-        state = langevin.step(state, density, step_size=0.1, temperature=0.5, rng=rng)
+        stepped = langevin.step(stepped, density, step_size=0.1, temperature=0.5, rng=rng)
     settings = LangevinSettings(num_steps=11, step_size=0.1, temperature=0.5)
     result = langevin.run(density, z, settings=settings, rng=torch_stream(0, "noise"), differentiable=differentiable)
-    assert state.step == 11
     assert result.z.dtype == dtype
-    assert torch.allclose(result.z, state.position, atol=1e-5)
+    assert torch.allclose(result.z, stepped, atol=1e-5)
     assert result.diagnostics is None
 
 
@@ -239,13 +237,9 @@ def test_invalid_settings(settings: dict[str, float]) -> None:
 
 def test_invalid_calls() -> None:
     z, rng, settings = torch.zeros(2, 3), torch_stream(0, "noise"), LangevinSettings(2)
-    with pytest.raises(ValueError, match="position"):
+    with pytest.raises(ValueError, match="start must"):
         langevin.run(NORMAL, z[0], settings=settings, rng=rng)
     with pytest.raises(ValueError, match="int64"):
-        langevin.init(z.long())
-    with pytest.raises(ValueError, match="noise and rng"):
-        langevin.step(langevin.init(z), NORMAL, step_size=0.1, temperature=1.0)
-    with pytest.raises(ValueError, match="noise and rng"):
-        langevin.step(langevin.init(z), NORMAL, step_size=0.1, temperature=1.0, noise=z, rng=rng)
+        langevin.run(NORMAL, z.long(), settings=settings, rng=rng)
     with pytest.raises(ValueError, match="gradient_steps"):
         langevin.run(NORMAL, z, settings=settings, rng=rng, gradient_steps=1)

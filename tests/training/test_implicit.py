@@ -148,10 +148,10 @@ def test_at_temperature_one_moments_are_those_of_many_explicit_chains():
     ours = chain_of(model, settings, y, start).z.detach()
 
     rng = torch_stream(3, "explicit")
-    state = langevin.init(model.prior.reference_sample(n, rng=rng))
+    other_values = model.prior.reference_sample(n, rng=rng)
     for _ in range(num_steps):
-        state = langevin.step(state, model.prior.conditional(y), step_size=STEP_SIZE, temperature=1.0, rng=rng)
-    other_values = state.position
+        density = model.prior.conditional(y)
+        other_values = langevin.step(other_values, density, step_size=STEP_SIZE, temperature=1.0, rng=rng)
     means = []
     for label in range(model.num_classes):
         a, b = ours[y == label], other_values[y == label]

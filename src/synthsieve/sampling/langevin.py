@@ -17,7 +17,7 @@ from torch import Tensor
 
 from synthsieve.errors import DivergedChainError
 from synthsieve.io.random_streams import randn
-from synthsieve.sampling.diagnostics import Diagnostics, Recorder
+from synthsieve.sampling.diagnostics import Diagnostics
 from synthsieve.sampling.log_density import LogDensity, ascent_of
 
 
@@ -45,58 +45,17 @@ class LangevinSettings:
 
 
 @dataclass(frozen=True)
-class State:
-    """The state of the chains.
-
-    Attributes:
-        position: z, one chain per row, (n, d).
-        step: the number of steps taken so far.
-    """
-
-    position: Tensor
-    step: int
-
-
-@dataclass(frozen=True)
 class LangevinRun:
-    """The result of a run.
-
-    Attributes:
-        z: the final positions, (n, d). Detached, unless the run was differentiable.
-        diagnostics: measurements of each step, if requested.
-    """
+    """The final positions z (n, d), detached unless the run was differentiable, and diagnostics if requested."""
 
     z: Tensor
     diagnostics: Diagnostics | None = None
 
 
-def init(position: Tensor) -> State:
-    """Chains at the given positions, (n, d), before any step."""
-    if position.ndim != 2 or not position.is_floating_point():
-        raise ValueError(f"position must be floating point (n, d); got {position.dtype} {tuple(position.shape)}")
-    return State(position=position, step=0)
-
-
-def step(
-    state: State,
-    log_density: LogDensity,
-    *,
-    step_size: float,
-    temperature: float,
-    rng: torch.Generator | None = None,
-    noise: Tensor | None = None,
-) -> State:
-    """The state after one step: z' = z + s grad log p(z) + sqrt(2 T s) noise.
-
-    Give either the `noise`, (n, d), or the `rng` that draws it.
-    """
-    z = state.position.detach()
-    if rng is not None and noise is None:
-        noise = draw_noise(z, rng=rng)
-    elif noise is None or rng is not None:
-        raise ValueError("step needs exactly one of noise and rng")
+def step(z: Tensor, log_density: LogDensity, *, step_size: float, temperature: float, rng: torch.Generator) -> Tensor:
+    """One step from z (n, d), as the formula says: z' = z + s grad log p(z) + sqrt(2 T s) noise."""
     _, gradient = log_density.value_and_gradient(z)
-    return State(z + step_size * gradient + math.sqrt(2 * temperature * step_size) * noise, state.step + 1)
+    return z + step_size * gradient + math.sqrt(2 * temperature * step_size) * draw_noise(z, rng=rng)
 
 
 def run(
@@ -129,21 +88,24 @@ def run(
     Raises:
         DivergedChainError: a chain became non-finite; it names the first such step.
     """
-    state = init(start)
+    if start.ndim != 2 or not start.is_floating_point():
+        raise ValueError(f"start must be floating point (n, d); got {start.dtype} {tuple(start.shape)}")
     if gradient_steps is not None and not (differentiable and gradient_steps >= 0):
         raise ValueError(f"gradient_steps needs differentiable=True and 0 or more steps; got {gradient_steps}")
     noise_fn = _noise_fn(start, settings, rng, noise)
-    recorder = Recorder() if diagnostics else None
-    with_gradient = 0
+    measured = Diagnostics(2 * settings.temperature * settings.step_size) if diagnostics else None
+    if measured is not None:
+        with torch.no_grad():
+            measured.record(log_density.value(start))
+    first = settings.num_steps  # the first step with a gradient
     if differentiable:
-        with_gradient = settings.num_steps if gradient_steps is None else min(gradient_steps, settings.num_steps)
-    without_gradient = settings.num_steps - with_gradient
-    if without_gradient or not differentiable:
-        state = _advance(state, log_density, settings, without_gradient, noise_fn, recorder, graph=False)
+        first = 0 if gradient_steps is None else max(0, settings.num_steps - gradient_steps)
+    z = start
+    if first or not differentiable:
+        z = _advance(z, log_density, settings, range(first), noise_fn, measured, graph=False)
     if differentiable:
-        state = _advance(state, log_density, settings, with_gradient, noise_fn, recorder, graph=True)
-    measured = recorder.finish(2 * settings.temperature * settings.step_size) if recorder else None
-    return LangevinRun(z=state.position, diagnostics=measured)
+        z = _advance(z, log_density, settings, range(first, settings.num_steps), noise_fn, measured, graph=True)
+    return LangevinRun(z, measured)
 
 
 def draw_noise(like: Tensor, *, rng: torch.Generator) -> Tensor:
@@ -170,51 +132,43 @@ def _noise_fn(start: Tensor, settings: LangevinSettings, rng: torch.Generator | 
 
 
 def _advance(
-    state: State,
+    start: Tensor,
     log_density: LogDensity,
     settings: LangevinSettings,
-    num_steps: int,
+    steps: range,
     noise_fn: NoiseFn,
-    recorder: Recorder | None,
+    measured: Diagnostics | None,
     *,
     graph: bool,
-) -> State:
-    """The state after `num_steps` steps: in place on a copy of z, or with a graph."""
+) -> Tensor:
+    """The positions after `steps`: in place on a copy of z, or with a graph."""
     noise_scale = math.sqrt(2 * settings.temperature * settings.step_size)
     with torch.set_grad_enabled(graph):
-        z = state.position if graph else state.position.detach().clone(memory_format=torch.contiguous_format)
+        z = start if graph else start.detach().clone(memory_format=torch.contiguous_format)
         ascend = None if graph else ascent_of(log_density, z)
-        sums = z.new_zeros(num_steps)
-        if recorder and state.step == 0:
-            recorder.start(log_density.value(z.detach()))
-        for done, total in enumerate(sums.unbind()):
-            before = z.clone() if recorder else z
+        sums = z.new_zeros(len(steps))
+        for index, total in zip(steps, sums.unbind(), strict=True):
+            before = z.clone() if measured is not None else z
             if ascend is None:
                 z = z if z.requires_grad else z.detach().requires_grad_()
                 (gradient,) = torch.autograd.grad(log_density.value(z).sum(), z, create_graph=True)
                 z = z + settings.step_size * gradient
                 if noise_scale:
-                    z = z + noise_scale * noise_fn(state.step + done)
+                    z = z + noise_scale * noise_fn(index)
             else:
                 ascend(settings.step_size)
                 if noise_scale:
-                    z.add_(noise_fn(state.step + done), alpha=noise_scale)
+                    z.add_(noise_fn(index), alpha=noise_scale)
             torch.sum(z.detach(), dim=(0, 1), out=total)
-            if recorder:
-                recorder.step(before, z, log_density.value(z.detach()))
-    _check_finite(sums, state.step, settings)
-    return State(z, state.step + num_steps)
-
-
-def _check_finite(sums: Tensor, first_step: int, settings: LangevinSettings) -> None:
-    """Raise if the sum of all positions after some step, (num_steps,), is not finite: one device transfer per run."""
-    finite = torch.isfinite(sums)
-    if bool(finite.all()):
-        return
-    diverged = first_step + int((~finite).int().argmax()) + 1
-    raise DivergedChainError(
-        diverged,
-        f"a Langevin chain became non-finite at step {diverged} of {settings.num_steps} "
-        f"(step_size={settings.step_size}, temperature={settings.temperature}): lower the step size or regularize the "
-        "energy (lower its learning rate, clip its gradient, decay its weights)",
-    )
+            if measured is not None:
+                measured.record(log_density.value(z.detach()), z.detach() - before.detach())
+    finite = torch.isfinite(sums)  # one transfer from the device for all steps
+    if not bool(finite.all()):
+        diverged = steps.start + int((~finite).int().argmax()) + 1
+        raise DivergedChainError(
+            diverged,
+            f"a Langevin chain became non-finite at step {diverged} of {settings.num_steps} "
+            f"(step_size={settings.step_size}, temperature={settings.temperature}): lower the step size or regularize "
+            "the energy (lower its learning rate, clip its gradient, decay its weights)",
+        )
+    return z

@@ -9,8 +9,7 @@ from typing import Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
-Ascent = Callable[[float], None]
-"""Called with a step_size, it updates in place the z it was made for: z <- z + step_size grad log p(z)."""
+Ascent = Callable[[float], None]  # step_size -> the z it was made for moves by step_size grad log p(z), in place
 
 
 class LogDensity(Protocol):
