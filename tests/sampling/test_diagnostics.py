@@ -32,34 +32,21 @@ def test_one_record_for_the_start_and_each_step(differentiable: bool) -> None:
     assert (measured.log_density_range[:, 0] <= measured.log_density_range[:, 1]).all()
     ends = torch.quantile(NORMAL.value(result.z.detach()).double(), torch.tensor([0.05, 0.95], dtype=torch.float64))
     torch.testing.assert_close(measured.log_density_range[-1], ends)
-    assert measured.squared_displacement.shape == (6,)
     assert float(measured.log_density[0]) == pytest.approx(float(NORMAL.value(start).mean()))
     assert float(measured.log_density[-1]) == pytest.approx(float(NORMAL.value(result.z.detach()).mean()))
     assert measured.late_climb > 0
     assert not measured.log_density.requires_grad
 
 
-def test_drift_ratio_of_a_converged_chain() -> None:
-    """On N(0, I), once converged, mean (z' - z)^2 / (2 T s) = 1 / (1 - s/2)."""
+def test_a_converged_chain_does_not_climb() -> None:
+    """On N(0, I) a chain that starts with its own variance, 1 / (1 - s/2), has a constant mean log-density."""
     settings = LangevinSettings(num_steps=40, step_size=0.3)
     start = (1 - settings.step_size / 2) ** -0.5 * torch.randn(4000, 10, generator=torch_stream(0, "z"))
     measured = langevin.run(
         NORMAL, start, settings=settings, rng=torch_stream(0, "noise"), diagnostics=True
     ).diagnostics
     assert measured is not None
-    expected = 1 / (1 - settings.step_size / 2)
-    standard_error = expected * (2 / start.numel()) ** 0.5
-    assert torch.all((measured.drift_ratio - expected).abs() < 4.5 * standard_error)
     assert abs(measured.late_climb) < 4.5 * (2 * 5 / 4000) ** 0.5 / (1 - settings.step_size / 2)
-
-
-def test_drift_ratio_without_noise_is_infinite() -> None:
-    settings = LangevinSettings(num_steps=2, temperature=0.0)
-    measured = langevin.run(
-        NORMAL, torch.ones(2, 10), settings=settings, rng=torch_stream(0, "noise"), diagnostics=True
-    ).diagnostics
-    assert measured is not None
-    assert measured.drift_ratio.isinf().all()
 
 
 def test_no_steps_records_only_the_start() -> None:

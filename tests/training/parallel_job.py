@@ -14,7 +14,7 @@ from synthsieve.training.defaults import settings_for
 from synthsieve.training.extra_data import choose_extra_data
 from synthsieve.training.parallel import init_process_group
 from synthsieve.training.run_dir import RunDirectory
-from synthsieve.training.step import Weighted, take_step
+from synthsieve.training.step import take_step
 from tests.training.conftest import QUICK
 
 EVERYTHING = (
@@ -35,7 +35,7 @@ EVERYTHING = (
 
 def in_double(batch):
     def weighted(part):
-        return None if part is None else Weighted(part.x.double(), part.y, part.weights.double())
+        return None if part is None else (part[0].double(), part[1], part[2].double())
 
     return replace(
         batch,
@@ -52,7 +52,7 @@ def main(out):
         dataset = Origin("digits").load()
         settings = settings_for("digits", overrides=[*QUICK, *EVERYTHING])
         run = RunDirectory.create(Path(out), Origin("digits"), settings, dataset, write=False)
-        train_state, source = run.new_train_state(group), BatchSource(run.data(dataset), run.settings, group.shard)
+        train_state, source = run.new_train_state(group), BatchSource(run.data(dataset), run.settings, group)
         train_state.step = settings.training.steps
         extra_data = choose_extra_data(
             train_state, run.data(dataset), None

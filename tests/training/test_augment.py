@@ -108,7 +108,8 @@ def test_the_pool_keeps_what_drawing_computed():
     np.testing.assert_allclose(pool.logits_z, at_z, rtol=1e-4, atol=1e-5)
     assert np.array_equal(pool.oracle_class[pool.selected], pool.x.reshape(len(pool.x), -1).sum(axis=1) % 3)
     assert pool.purity(pool.selected) == (pool.oracle_class == pool.y)[pool.selected].mean()
-    assert not made()[0].has_oracle
+    alone = made()[0]
+    assert alone.purity(alone.selected) is None
 
 
 def test_draw_again_needs_the_same_weights():

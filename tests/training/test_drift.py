@@ -5,7 +5,7 @@ import warnings
 import pytest
 
 from synthsieve.training import history
-from synthsieve.training.drift import LIMITS, DriftMonitor, Figure, TrainingWarning, drifts
+from synthsieve.training.drift import LIMITS, DriftMonitor, TrainingWarning, drifts
 from synthsieve.training.loop import fit
 
 PUSHED = (
@@ -35,7 +35,7 @@ def test_a_learner_that_is_pushed_runs_away_and_says_so_once(quick_run, digits):
 def test_what_is_advised_helps(quick_run, digits, remedy):
     pushed = [drift.value for drift in drifts(_rows(quick_run("pushed", *PUSHED), digits))]
     helped = _rows(quick_run("helped", *PUSHED, remedy), digits)
-    worst = max(abs(row[figure]) / LIMITS[figure] for row in helped for figure in Figure)
+    worst = max(abs(row[figure]) / LIMITS[figure] for row in helped for figure in LIMITS)
     assert worst < max(abs(value) for value in pushed) / 100
 
 

@@ -123,8 +123,8 @@ def test_latent_roughness_finds_the_worst_direction_of_a_linear_generator():
         for r in (-0.5, 0.5)
     ]
     found = [
-        objectives.latent_roughness(
-            classify, move, torch.zeros(2, 2), log_p, radius=0.5, rng=torch.Generator().manual_seed(seed)
+        objectives.roughness(
+            classify, torch.zeros(2, 2), log_p, radius=0.5, rng=torch.Generator().manual_seed(seed), move=move
         ).item()
         for seed in range(10)
     ]
@@ -135,8 +135,8 @@ def test_latent_roughness_finds_the_worst_direction_of_a_linear_generator():
 
 def test_latent_roughness_of_radius_zero_is_zero():
     classify, move, _, log_p = linear_moves()
-    rough = objectives.latent_roughness(
-        classify, move, torch.zeros(2, 2), log_p, radius=0.0, rng=torch.Generator().manual_seed(0)
+    rough = objectives.roughness(
+        classify, torch.zeros(2, 2), log_p, radius=0.0, rng=torch.Generator().manual_seed(0), move=move
     )
     assert rough.item() == pytest.approx(0.0, abs=1e-6)
 

@@ -16,7 +16,7 @@ from safetensors.torch import load_file
 from synthsieve.errors import CheckpointError, ConfigError
 from synthsieve.io.random_streams import draw_rows, randn
 from synthsieve.training.history import read
-from synthsieve.training.parallel import SINGLE_PROCESS, ProcessGroup, RankShard, backend, shard_rng
+from synthsieve.training.parallel import SINGLE_PROCESS, ProcessGroup, backend, shard_rng
 from synthsieve.training.run_dir import RunDirectory
 from tests.errors import raises
 from tests.training.conftest import QUICK
@@ -68,15 +68,15 @@ def test_rows_are_shared_out_and_together_are_the_whole():
             parts = [
                 randn(
                     (shape[0] // size, *shape[1:]),
-                    rng=shard_rng(torch.Generator().manual_seed(1), RankShard(rank, size)),
+                    rng=shard_rng(torch.Generator().manual_seed(1), ProcessGroup(rank, size)),
                 )
                 for rank in range(size)
             ]
             for rank, part in enumerate(parts):
                 assert torch.equal(part, whole[rank::size])
-    rng = shard_rng(torch.Generator().manual_seed(2), RankShard(1, 3))
+    rng = shard_rng(torch.Generator().manual_seed(2), ProcessGroup(1, 3))
     assert draw_rows(lambda size: torch.arange(size[0]), (2,), rng).tolist() == [1, 4]
-    assert shard_rng(rng, RankShard()) is rng
+    assert shard_rng(rng, ProcessGroup()) is rng
 
 
 def test_alone_nothing_is_wrapped_and_nothing_is_sent():
@@ -89,7 +89,7 @@ def test_alone_nothing_is_wrapped_and_nothing_is_sent():
 
 def test_batches_that_cannot_be_divided_are_refused():
     with raises(ConfigError, "indivisible-batch"):
-        ProcessGroup(RankShard(0, 2)).check_sizes({"training.batch_unlabeled": 4, "training.batch_labeled": 25})
+        ProcessGroup(0, 2).check_sizes({"training.batch_unlabeled": 4, "training.batch_labeled": 25})
 
 
 def test_processes_that_stand_at_different_steps_are_refused():
@@ -99,16 +99,16 @@ def test_processes_that_stand_at_different_steps_are_refused():
         def max(self, value):
             return torch.maximum(value, torch.tensor([8, -8]))
 
-    Beside(RankShard(0, 2)).check_step(8)
+    Beside(0, 2).check_step(8)
     SINGLE_PROCESS.check_step(3)
     for step in (0, 12):
         with raises(CheckpointError, "different-steps"):
-            Beside(RankShard(0, 2)).check_step(step)
+            Beside(0, 2).check_step(step)
 
 
 def test_means_over_a_batch_are_refused_where_no_process_has_it():
     with raises(ConfigError, "batch-norm-in-parallel"):
-        ProcessGroup(RankShard(0, 2)).sync_gradients(torch.nn.Sequential(torch.nn.BatchNorm2d(3)))
+        ProcessGroup(0, 2).sync_gradients(torch.nn.Sequential(torch.nn.BatchNorm2d(3)))
 
 
 def test_numbers_in_main_memory_never_need_a_gpu():

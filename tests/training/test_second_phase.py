@@ -195,12 +195,13 @@ def test_step_8_reaches_f_and_the_label_tower_and_not_the_generator(added):
 
 def test_the_added_loss_is_the_coefficient_times_the_weighted_mean(added):
     train_state, batch = added
-    q = train_state.model.eval().posterior(torch.cat([batch.synthetic.x, batch.pseudo.x]))
+    (synthetic_x, synthetic_y, weights), (pseudo_x, pseudo_y, _) = batch.synthetic, batch.pseudo
+    q = train_state.model.eval().posterior(torch.cat([synthetic_x, pseudo_x]))
     logits = train_state.model.energy.class_logits(q.mean)
-    each = torch.nn.functional.cross_entropy(logits, torch.cat([batch.synthetic.y, batch.pseudo.y]), reduction="none")
-    n = len(batch.synthetic.y)
+    each = torch.nn.functional.cross_entropy(logits, torch.cat([synthetic_y, pseudo_y]), reduction="none")
+    n = len(synthetic_y)
     settings = train_state.settings
-    expected = settings.augmentation.synthetic_loss_weight * (batch.synthetic.weights * each[:n]).mean()
+    expected = settings.augmentation.synthetic_loss_weight * (weights * each[:n]).mean()
     expected += settings.pseudo_labels.loss_weight * each[n:].mean()
     assert torch.allclose(steps._extra_data_loss(train_state, batch, logits, {}), expected)
 

@@ -31,7 +31,7 @@ from synthsieve.results.table import ResultsTable
 from synthsieve.settings import Metric, Settings, VariantSet
 from synthsieve.training.data import TrainingData
 from synthsieve.training.defaults import settings_for
-from synthsieve.training.pace import seconds_per_step, shortened
+from synthsieve.training.loop import seconds_per_step, shortened
 
 PLANNED = 0.6  # the share of max_time for training steps; the rest is for baselines, sampling and the report
 SHOWN_CLASSES = 8  # whose counts are listed before a run

@@ -101,11 +101,11 @@ def draw_shard(drawing: Drawing, number: int) -> dict[str, Any]:
     pairs = zip(y.tolist(), place.tolist(), strict=True)
     seeds = np.array([chain_seed(drawing.seed, label, within) for label, within in pairs])
     drawn = draw_and_score(model, run.encoding, y, seeds, chains=drawing.chains, noise=drawing.noise, keep_x=True)
-    logits = drawn.logits_x if run.settings.augmentation.entropy_at is EntropyAt.X else drawn.logits_z
-    x, classes = drawn.x, [str(name) for name in run.split.classes]
+    logits = drawn["logits_x" if run.settings.augmentation.entropy_at is EntropyAt.X else "logits_z"]
+    x, classes = drawn["x"], [str(name) for name in run.split.classes]
     columns = {
         "class": pa.array([classes[label] for label in y], pa.string()),
-        "latent": _lists(drawn.z),
+        "latent": _lists(drawn["z"]),
         "chain_seed": pa.array(seeds),
         "x": _lists(x.reshape(len(x), -1)),
         **{f"logit_{name}": pa.array(np.ascontiguousarray(logits[:, k])) for k, name in enumerate(classes)},

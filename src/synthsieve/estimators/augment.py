@@ -21,8 +21,7 @@ from synthsieve.io.random_streams import numpy_stream
 from synthsieve.models.classifier import GenerativeClassifier
 from synthsieve.settings import Settings, settings_from
 from synthsieve.training.data import TrainingData
-from synthsieve.training.loop import fit_in_memory
-from synthsieve.training.pace import SHARE, seconds_per_step
+from synthsieve.training.loop import SHARE, fit_in_memory, seconds_per_step
 from synthsieve.training.pool import SyntheticPool
 
 Estimator = Any  # a LatentEBMClassifier, whose module imports this one

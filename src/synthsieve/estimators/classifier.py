@@ -41,8 +41,7 @@ from synthsieve.sampling.langevin import LangevinSettings
 from synthsieve.settings import Settings, load_settings
 from synthsieve.training.data import TrainingData
 from synthsieve.training.defaults import default_preset, settings_in_memory
-from synthsieve.training.loop import fit_in_memory
-from synthsieve.training.pace import SHARE, seconds_per_step
+from synthsieve.training.loop import SHARE, fit_in_memory, seconds_per_step
 
 if TYPE_CHECKING:
     from synthsieve.estimators.augment import Augmentation

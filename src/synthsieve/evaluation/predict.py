@@ -20,7 +20,6 @@ from synthsieve.io.progress import NullProgress, Progress
 from synthsieve.io.random_streams import torch_stream
 from synthsieve.models import generate
 from synthsieve.models.classifier import GenerativeClassifier
-from synthsieve.models.generate import Samples
 from synthsieve.sampling.langevin import LangevinSettings
 
 Oracle = Callable[[np.ndarray], np.ndarray]
@@ -133,8 +132,11 @@ def draw_and_score(
     keep_x: bool = False,
     parts: Sequence[slice] | None = None,
     progress: Progress | None = None,
-) -> Samples:
-    """Draw z and decode x for chains of classes y and `seeds`, (n,) each, and classify both: scored `Samples`.
+) -> dict[str, np.ndarray]:
+    """Draw z and decode x for chains of classes y and `seeds`, (n,) each, and classify both.
+
+    Returns z, logits_z, z_reencoded, logits_x and oracle_class as in `training.pool.SyntheticPool`, and x, which is
+    empty without `keep_x`.
 
     `noise`, `z` and `parts` are those of `generate.sample_blocks`; rows outside `parts` stay zero. Without `keep_x` the
     samples may take more memory than there is.
@@ -142,19 +144,19 @@ def draw_and_score(
     model.eval()
     progress = progress or NullProgress()
     # Whole columns at once: many small arrays that outlive large temporary ones would fragment the heap.
-    width = model.energy.latent_dim
-    latents, reencoded = (np.zeros((len(y), width), dtype=np.float32) for _ in range(2))
-    logits_z, logits_x = (np.zeros((len(y), model.num_classes), dtype=np.float32) for _ in range(2))
-    oracle_class = np.zeros(len(y), dtype=np.int64)
+    widths = {"z": model.energy.latent_dim, "logits_z": model.num_classes}
+    widths |= {"z_reencoded": model.energy.latent_dim, "logits_x": model.num_classes}
+    found: dict[str, np.ndarray] = {name: np.zeros((len(y), width), dtype=np.float32) for name, width in widths.items()}
+    found["oracle_class"] = np.zeros(len(y), dtype=np.int64)
     kept: list[np.ndarray] = []
     drawn = generate.sample_blocks(model, encoding, y, seeds, chains=chains, noise=noise, z=z, parts=parts)
     for rows, block_z, x in drawn:
-        latents[rows] = block_z
-        logits_z[rows] = model.energy.class_logits(model.to_tensor(block_z)).cpu().numpy()
-        reencoded[rows], logits_x[rows] = latents_and_logits(model, encoding, x)
-        oracle_class[rows] = NO_ORACLE if oracle is None else oracle(x)
+        found["z"][rows] = block_z
+        found["logits_z"][rows] = model.energy.class_logits(model.to_tensor(block_z)).cpu().numpy()
+        found["z_reencoded"][rows], found["logits_x"][rows] = latents_and_logits(model, encoding, x)
+        found["oracle_class"][rows] = NO_ORACLE if oracle is None else oracle(x)
         if keep_x:
             kept.append(x)
         progress.update(rows.stop, len(y), "drawing")
-    x = np.concatenate(kept) if kept else np.empty((0, *model.shape), dtype=np.float32)
-    return Samples(x, y, latents, seeds, logits_z, reencoded, logits_x, oracle_class)
+    found["x"] = np.concatenate(kept) if kept else np.empty((0, *model.shape), dtype=np.float32)
+    return found

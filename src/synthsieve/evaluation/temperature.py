@@ -69,11 +69,11 @@ def temperature_curve(
         at_temperature = replace(chains, temperature=temperature)
         drawn = draw_and_score(model, encoding, y, seeds, chains=at_temperature, oracle=oracle)
         measured: dict[str, float] = {}
-        for place, logits in (("z", drawn.logits_z), ("x", drawn.logits_x)):
+        for place, logits in (("z", drawn["logits_z"]), ("x", drawn["logits_x"])):
             entropy = entropy_of_logits(logits)
             measured[f"mean_entropy_{place}"] = float(entropy.mean())
             measured[f"median_entropy_{place}"] = float(np.median(entropy))
             measured[f"requested_share_{place}"] = float((logits.argmax(axis=1) == y).mean())
-        purity = None if oracle is None else float((drawn.oracle_class == y).mean())
+        purity = None if oracle is None else float((drawn["oracle_class"] == y).mean())
         rows.append(TemperatureRow(temperature=temperature, count=len(y), purity=purity, **measured))
     return rows

@@ -20,19 +20,12 @@ class GenerativeClassifier(nn.Module):
     """Energy, encoder and generator.
 
     Args:
-        settings: the sizes and kinds of the three networks.
         input_spec: of one x, as networks see it; for images and vectors the shape is enough.
-        num_classes: the number of classes.
         rng: draws the initial weights.
     """
 
     def __init__(
-        self,
-        settings: ModelSettings,
-        input_spec: InputSpec | Sequence[int],
-        num_classes: int,
-        *,
-        rng: torch.Generator,
+        self, settings: ModelSettings, input_spec: InputSpec | Sequence[int], num_classes: int, *, rng: torch.Generator
     ) -> None:
         super().__init__()
         self.settings = settings
@@ -56,7 +49,6 @@ class GenerativeClassifier(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        """The device of the networks."""
         return next(self.parameters()).device
 
     def to_tensor(self, array: np.ndarray) -> Tensor:
@@ -65,7 +57,6 @@ class GenerativeClassifier(nn.Module):
 
     @property
     def prior(self) -> TiltedPrior:
-        """p(z) and p(z given y)."""
         return TiltedPrior(self.energy)
 
     def posterior(self, x: Tensor, share: GradientScale = WHOLE, label: Posterior | None = None) -> Posterior:

@@ -26,14 +26,9 @@ LOWEST_LOGIT = -1e4  # of a slot that a column does not have
 
 @dataclass(frozen=True)
 class Parameters:
-    """The parameters of p(x given z) for each row.
+    """The parameters of p(x given z) for each row; of the mixtures, each is (n, mixtures, COMPONENTS)."""
 
-    Attributes:
-        log_slots: log-probabilities (n, columns, slots), nearly -inf for slots that a column does not have.
-        log_weights, means, scales: of the mixtures, each (n, mixtures, COMPONENTS).
-    """
-
-    log_slots: Tensor
+    log_slots: Tensor  # log-probabilities (n, columns, slots), nearly -inf for slots that a column does not have
     log_weights: Tensor
     means: Tensor
     scales: Tensor

@@ -18,15 +18,10 @@ LOG_SCALE_RANGE = (-6.0, 2.0)
 
 @dataclass(frozen=True)
 class Posterior:
-    """A diagonal Gaussian over latents, one for each example.
+    """A diagonal Gaussian over latents, one for each example."""
 
-    Attributes:
-        mean: (n, latent_dim).
-        log_scale: (n, latent_dim), the log of the standard deviation.
-    """
-
-    mean: Tensor
-    log_scale: Tensor
+    mean: Tensor  # (n, latent_dim)
+    log_scale: Tensor  # (n, latent_dim), the log of the standard deviation
 
     def __getitem__(self, rows: slice) -> Posterior:
         """The posteriors of some of the examples."""
@@ -37,9 +32,11 @@ class Posterior:
         return Posterior(self.mean.detach(), self.log_scale.detach())
 
     @staticmethod
-    def cat(parts: Sequence[Posterior]) -> Posterior:
-        """The posteriors of all parts, concatenated."""
-        return Posterior(torch.cat([part.mean for part in parts]), torch.cat([part.log_scale for part in parts]))
+    def cat(parts: Sequence[Posterior], dim: int = 0) -> Posterior:
+        """The posteriors of all parts: of more examples, or of more latents."""
+        return Posterior(
+            torch.cat([part.mean for part in parts], dim), torch.cat([part.log_scale for part in parts], dim)
+        )
 
     def sample(self, *, rng: torch.Generator) -> Tensor:
         """One sample for each example, differentiable in mean and scale. z = mean + scale noise. (n, latent_dim)."""
@@ -89,9 +86,7 @@ class Encoder(nn.Module):
             return _posterior(_scale_gradient(self.style_tower, x, max(share.label, share.style)))
         label = label or self.label_part(x, share)
         style = _posterior(_scale_gradient(self.style_tower, x, share.style))
-        return Posterior(
-            torch.cat([label.mean, style.mean], dim=1), torch.cat([label.log_scale, style.log_scale], dim=1)
-        )
+        return Posterior.cat([label, style], dim=1)
 
     def label_part(self, x: Tensor, share: GradientScale = WHOLE) -> Posterior:
         """q of the label latents only; needs two towers."""

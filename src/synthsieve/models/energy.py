@@ -16,8 +16,6 @@ class Energy(nn.Module):
 
     Args:
         network: maps (n, visible) to (n, num_classes). Chains use `InputGradient` for an `MLP`, else autograd.
-        latent_dim: the dimension of z.
-        num_classes: the number of logits.
         visible: how many latents, from the first, F depends on (None: all); the prior of the others is the reference.
     """
 
@@ -31,9 +29,7 @@ class Energy(nn.Module):
                 f"network must map {self.visible} latents to num_classes={num_classes}; "
                 f"got an MLP of sizes {network.sizes}"
             )
-        self.network = network
-        self.latent_dim = latent_dim
-        self.num_classes = num_classes
+        self.network, self.latent_dim, self.num_classes = network, latent_dim, num_classes
 
     @classmethod
     def mlp(
@@ -64,6 +60,4 @@ class Energy(nn.Module):
         """The latent classifier. p(y given z) = softmax F(z). (n, latent_dim) -> (n, num_classes), rows sum to 1."""
         return self.class_logits(z).softmax(dim=1)
 
-    def forward(self, z: Tensor) -> Tensor:
-        """`class_logits(z)`."""
-        return self.class_logits(z)
+    forward = class_logits

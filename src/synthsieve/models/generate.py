@@ -7,11 +7,12 @@ product depend on how many rows it has.
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -27,34 +28,18 @@ from synthsieve.io.progress import NullProgress, Progress
 from synthsieve.io.random_streams import derive_seed, torch_stream
 from synthsieve.models.classifier import GenerativeClassifier
 from synthsieve.sampling import langevin
-from synthsieve.sampling.diagnostics import Diagnostics
 
 BLOCK = 500  # chains at a time: their noise and images fit in a few megabytes
 
 
 @dataclass(frozen=True)
 class Samples:
-    """Labelled samples, and the model's answers to them where `evaluation.predict.draw_and_score` drew them.
+    """Labelled samples."""
 
-    Attributes:
-        x: as the source stores examples, see `data.dataset.Examples`; empty where it was not kept.
-        y: int64 (n,), class indices, sorted.
-        z: float32 (n, latent_dim), the latents they were decoded from.
-        chain_seed: int64 (n,), each chain's own seed.
-        logits_z: float32 (n, num_classes), F at z.
-        z_reencoded: float32 (n, latent_dim), the mean of q(z given x).
-        logits_x: float32 (n, num_classes), F at `z_reencoded`.
-        oracle_class: int64 (n,), the class that an independent classifier gives to x; -1 without one.
-    """
-
-    x: np.ndarray
-    y: np.ndarray
-    z: np.ndarray
-    chain_seed: np.ndarray
-    logits_z: np.ndarray = field(default_factory=lambda: np.empty(0))
-    z_reencoded: np.ndarray = field(default_factory=lambda: np.empty(0))
-    logits_x: np.ndarray = field(default_factory=lambda: np.empty(0))
-    oracle_class: np.ndarray = field(default_factory=lambda: np.empty(0))
+    x: np.ndarray  # (n, *shape), as the source stores examples, see `data.dataset.Examples`
+    y: np.ndarray  # int64 (n,), class indices, sorted
+    z: np.ndarray  # float32 (n, latent_dim), the latents they were decoded from
+    chain_seed: np.ndarray  # int64 (n,), each chain's own seed
 
     def write(self, path: Path, classes: tuple[str, ...]) -> None:
         """An .npz with x, y, classes (text), latent and chain_seed, atomically."""
@@ -79,16 +64,16 @@ def draw_samples(
     The samples of a class are the same, bit for bit, whichever other classes are drawn.
     """
     labels = np.arange(model.num_classes) if classes is None else np.unique(classes)
-    check_memory(per_class * len(labels), model.shape, model.energy.latent_dim)
+    _check_memory(per_class * len(labels), model)
     y = labels.repeat(per_class)
     seeds = chain_seeds(seed, y)
-    x, z = [], []
+    drawn = []
     with closing(progress or NullProgress()) as bar:
-        for rows, drawn_z, drawn_x in sample_blocks(model, encoding, y, seeds, chains=chains, noise=noise):
-            x.append(drawn_x)
-            z.append(drawn_z)
+        for rows, *z_and_x in sample_blocks(model, encoding, y, seeds, chains=chains, noise=noise):
+            drawn.append(z_and_x)
             bar.update(rows.stop, len(y))
-    return Samples(np.concatenate(x), y, np.concatenate(z), seeds)
+    z, x = map(np.concatenate, zip(*drawn, strict=True))
+    return Samples(x, y, z, seeds)
 
 
 def sample_blocks(
@@ -115,20 +100,20 @@ def class_indices(names: Sequence[Any], classes: Sequence[Any]) -> tuple[int, ..
     """The index in `classes` of each of `names`, ascending; an unknown name is refused with the nearest known one."""
     if not len(names):
         raise ConfigError("expected at least one class to draw, got none: name one, or leave it out", code="no-classes")
-    indices = set()
+    indices, known = set(), list(map(str, classes))
     for name in names:
-        index = next((i for i, known in enumerate(classes) if known == name or str(known) == str(name)), None)
+        index = next((i for i, label in enumerate(classes) if label == name or known[i] == str(name)), None)
         if index is None:
-            close = get_close_matches(str(name), list(map(str, classes)), n=1, cutoff=0.5)
-            hint = f"did you mean {close[0]!r}" if close else f"the classes are {listed(list(map(str, classes)))}"
+            close = get_close_matches(str(name), known, n=1, cutoff=0.5)
+            hint = f"did you mean {close[0]!r}" if close else f"the classes are {listed(known)}"
             raise ConfigError(f"there is no class {str(name)!r} to draw: {hint}?", code="unknown-class")
         indices.add(index)
     return tuple(sorted(indices))
 
 
-def check_memory(count: int, shape: Sequence[int], latent_dim: int) -> None:
+def _check_memory(count: int, model: GenerativeClassifier) -> None:
     """Refuse more samples at once than the memory of this machine can hold, before any is drawn."""
-    needed = count * (4 * (math.prod(shape) + latent_dim) + 16)  # float32 x and z, int64 y and seed
+    needed = count * (4 * (math.prod(model.shape) + model.energy.latent_dim) + 16)  # float32 x and z, int64 y and seed
     try:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):  # not every system says
@@ -146,11 +131,8 @@ def chain_seeds(seed: int, y: np.ndarray) -> np.ndarray:
 
     So the chains of a small pool are among those of a larger one.
     """
-    seeds = np.empty(len(y), dtype=np.int64)
-    for label in np.unique(y):
-        rows = np.flatnonzero(y == label)
-        seeds[rows] = [chain_seed(seed, int(label), number) for number in range(len(rows))]
-    return seeds
+    numbers = {label: itertools.count() for label in set(y.tolist())}
+    return np.array([chain_seed(seed, label, next(numbers[label])) for label in y.tolist()], dtype=np.int64)
 
 
 def chain_seed(seed: int, label: int, number: int) -> int:
@@ -194,7 +176,7 @@ def replay_chain(
 @torch.no_grad()
 def replay_diagnostics(
     model: GenerativeClassifier, y: np.ndarray, seeds: np.ndarray, *, chains: langevin.LangevinSettings
-) -> Diagnostics:
+) -> langevin.Diagnostics:
     """Diagnostics of the chains of those classes and seeds, (n,) each; n of a few hundred, as they run at once."""
     noise = _chain_noise(model, seeds, chains).transpose(0, 1).contiguous()  # (num_steps + 1, n, latent_dim)
     density = model.prior.conditional(torch.from_numpy(y))

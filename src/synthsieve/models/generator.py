@@ -48,19 +48,11 @@ class Generator(nn.Module):
 
 
 class GaussianGenerator(Generator):
-    """p(x given z) = N(g(z), sigma^2 I).
-
-    Args:
-        network: z (n, latent_dim) -> g(z) (n, *shape).
-        shape: of one x.
-        observation_noise: sigma.
-    """
+    """p(x given z) = N(g(z), sigma^2 I), g = `network`: (n, latent_dim) -> (n, *shape), sigma = `observation_noise`."""
 
     def __init__(self, network: nn.Module, *, shape: tuple[int, ...], observation_noise: float) -> None:
         super().__init__()
-        self.network = network
-        self.shape = shape
-        self.observation_noise = observation_noise
+        self.network, self.shape, self.observation_noise = network, shape, observation_noise
 
     def forward(self, z: Tensor) -> Tensor:
         """The mean of p(x given z). x = g(z). (n, latent_dim) -> (n, *shape)."""

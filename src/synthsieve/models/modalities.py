@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from math import prod
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -25,14 +25,7 @@ from synthsieve.settings import Activation, ModelSettings, NetworkKind, View
 
 @dataclass(frozen=True)
 class Tower:
-    """The options of one tower of the encoder.
-
-    Attributes:
-        out_features: outputs for each x.
-        kind: which network.
-        width: its width.
-        view: how it sees an image.
-    """
+    """The options of one tower of the encoder: outputs for each x, which network, its width, how it sees images."""
 
     out_features: int
     kind: NetworkKind
@@ -40,22 +33,13 @@ class Tower:
     view: View = View.PLAIN
 
 
-class MakeEncoder(Protocol):
-    """InputSpec -> a network x (n, *shape) -> (n, tower.out_features).
+MakeEncoder = Callable[..., nn.Module]
+"""settings, input_spec, tower, rng -> a network x (n, *shape) -> (n, tower.out_features).
 
-    If x is not continuous, the network has a method `embed`, x (n, *shape) -> floats, and its forward takes either:
-    smoothness within a small radius is then measured there.
-    """
-
-    def __call__(
-        self, settings: ModelSettings, input_spec: InputSpec, tower: Tower, *, rng: torch.Generator
-    ) -> nn.Module: ...
-
-
-class MakeGenerator(Protocol):
-    """InputSpec -> p(x given z)."""
-
-    def __call__(self, settings: ModelSettings, input_spec: InputSpec, *, rng: torch.Generator) -> Generator: ...
+If x is not continuous, the network has a method `embed`, x (n, *shape) -> floats, and its forward takes either:
+smoothness within a small radius is then measured there.
+"""
+MakeGenerator = Callable[..., Generator]  # settings, input_spec, rng -> p(x given z)
 
 
 @dataclass(frozen=True)
@@ -92,17 +76,15 @@ def register_modality(
 
 def networks_of(input_spec: InputSpec) -> Networks:
     """The networks for examples of this kind."""
-    if input_spec.kind not in _NETWORKS:
+    found = _NETWORKS.get(input_spec.kind)
+    if found is None:
         raise ConfigError(
             f"no networks are registered for {input_spec.kind!r}, only for {', '.join(sorted(_NETWORKS))}: "
             "call register_modality",
             code="unknown-modality",
         )
-    found = _NETWORKS[input_spec.kind]
-    if isinstance(found, str):
-        networks: Networks = import_module(found).NETWORKS
-        return networks
-    return found
+    networks: Networks = import_module(found).NETWORKS if isinstance(found, str) else found
+    return networks
 
 
 def default_kind(shape: Sequence[int]) -> NetworkKind:
@@ -125,12 +107,7 @@ def make_array_encoder(
         sizes = (prod(shape), *[tower.width] * settings.encoder_depth, tower.out_features)
         network = MLP(sizes, activation=Activation.SILU, rng=rng)
         return nn.Sequential(*front, nn.Flatten(), Dropout(settings.dropout), network)
-    options: dict[str, Any] = {
-        "width": tower.width,
-        "norm": settings.norm,
-        "view": tower.view,
-        "dropout": settings.dropout,
-    }
+    options: dict[str, Any] = {"norm": settings.norm, "view": tower.view, "dropout": settings.dropout}
     makers: dict[NetworkKind, Callable[..., nn.Module]] = {
         NetworkKind.STRIDED: convolutional.StridedEncoder,
         NetworkKind.RESIDUAL: convolutional.ResidualEncoder,
@@ -140,7 +117,7 @@ def make_array_encoder(
         raise _unknown_network("encoder", kind, "mlp, strided, residual or wide-resnet")
     if kind is NetworkKind.WIDE_RESNET:
         options["depth"] = settings.encoder_depth
-    return build(lambda: makers[kind](shape, tower.out_features, **options), rng=rng)
+    return build(lambda: makers[kind](shape, tower.out_features, width=tower.width, **options), rng=rng)
 
 
 def make_gaussian_generator(settings: ModelSettings, input_spec: InputSpec, *, rng: torch.Generator) -> Generator:
@@ -154,9 +131,8 @@ def make_gaussian_generator(settings: ModelSettings, input_spec: InputSpec, *, r
         layers = MLP((latent_dim, width, width, prod(shape)), activation=Activation.SILU, rng=rng)
         network = nn.Sequential(layers, nn.Unflatten(1, tuple(shape)), *([nn.Tanh()] if bounded else []))
     elif kind is NetworkKind.STRIDED:
-        network = build(
-            lambda: convolutional.StridedGenerator(latent_dim, shape, width=width, bounded=bounded), rng=rng
-        )
+        strided = convolutional.StridedGenerator
+        network = build(lambda: strided(latent_dim, shape, width=width, bounded=bounded), rng=rng)
     elif kind is NetworkKind.DCGAN:
         network = build(lambda: convolutional.DCGANGenerator(latent_dim, shape, width=width), rng=rng)
     else:

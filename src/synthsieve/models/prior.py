@@ -25,11 +25,7 @@ def reference_log_prob(z: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class TiltedPrior:
-    """p(z) and p(z given y), each known up to a constant.
-
-    Attributes:
-        energy: gives F(z) and f(z).
-    """
+    """p(z) and p(z given y), each known up to a constant."""
 
     energy: Energy
 
@@ -48,8 +44,7 @@ class TiltedPrior:
         They are drawn on the device of `rng` and then moved, so a CPU generator gives the same z on every device.
         """
         weight = next(self.energy.parameters(), torch.empty(0))
-        z = randn((n, self.energy.latent_dim), rng=rng, dtype=weight.dtype)
-        return z.to(weight.device)
+        return randn((n, self.energy.latent_dim), rng=rng, dtype=weight.dtype).to(weight.device)
 
     def unconditional(self) -> TiltedDensity:
         """p(z) as a log-density for the sampler."""

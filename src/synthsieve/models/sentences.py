@@ -105,9 +105,8 @@ def make_encoder(
             f"model.encoder can be auto, mlp or strided for text, got {tower.kind.value}", code="network-kind"
         )
     width = tower.width if tower.kind is NetworkKind.STRIDED else 0
-    return make_sentence_encoder(
-        _vectors(input_spec), tower.out_features, width=width, dropout=settings.dropout, rng=rng
-    )
+    vectors = _vectors(input_spec)
+    return make_sentence_encoder(vectors, tower.out_features, width=width, dropout=settings.dropout, rng=rng)
 
 
 def make_generator(settings: ModelSettings, input_spec: InputSpec, *, rng: torch.Generator) -> SentenceGenerator:

@@ -32,7 +32,6 @@ from synthsieve.results.table import FILE, ResultsTable
 from synthsieve.sampling.langevin import LangevinSettings
 from synthsieve.selection.entropy import entropy_of_logits
 from synthsieve.training import extra_data
-from synthsieve.training.batches import encoded
 from synthsieve.training.run_dir import RunDirectory
 
 TEMPERATURES = (0.0, 0.1, 0.2, 0.35, 0.5, 0.7, 1.0, 1.3)
@@ -193,6 +192,6 @@ def _write_samples(folder: Path, run: RunDirectory, chains: LangevinSettings) ->
     y = np.full(generate.BLOCK, min(FIGURE_CLASS, model.num_classes - 1))
     seeds = generate.chain_seeds(seed, y)
     x = generate.decode(model, encoding, generate.draw_latents(model, y, seeds, chains=chains), seeds)
-    entropy = entropy_of_logits(model.predict_logits(encoded(encoding, x)).numpy())
+    entropy = entropy_of_logits(model.predict_logits(model.to_tensor(encoding.encode(x))).numpy())
     write_entropy_figure(by_entropy, x, entropy, columns=20, rows=5)
     return [samples, by_entropy]

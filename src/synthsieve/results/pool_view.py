@@ -19,7 +19,7 @@ from synthsieve.models.classifier import GenerativeClassifier
 from synthsieve.results.figures import spaced_ranks
 from synthsieve.results.readable import shown_items
 from synthsieve.results.rejections import Rejections
-from synthsieve.selection.entropy import Reason, Survivors, check_filter
+from synthsieve.selection.entropy import Reason, check_filter
 from synthsieve.settings import AugmentationSettings, Ceiling, Coreset
 from synthsieve.training import extra_data
 from synthsieve.training.augment import filter_pool, select_from
@@ -94,7 +94,7 @@ class PoolView:
         """The outcome of each sample in training, rejected by hand since or not."""
         return self.pool.as_trained(self.settings, self.figures)
 
-    def filter(self, settings: AugmentationSettings) -> Survivors:
+    def filter(self, settings: AugmentationSettings) -> Outcomes:
         """Which samples pass the filter of `settings`; those rejected by hand never do."""
         ceiling = settings.entropy_ceiling
         if isinstance(ceiling, Ceiling):
@@ -115,8 +115,8 @@ class PoolView:
         settings = settings or self.settings
         if settings == self.settings and not len(self.rejected):
             return self.as_trained()
-        survivors, seed = self.filter(settings), self.selection_seed
-        return select_from(self.model, self.pool, survivors, settings, seed=seed, method=method, progress=progress)
+        filtered, seed = self.filter(settings), self.selection_seed
+        return select_from(self.model, self.pool, filtered, seed=seed, method=method, progress=progress)
 
     def lost_classes(self, outcome: Outcomes) -> np.ndarray:
         """Classes that a selection leaves without a sample though it need not: int64, ascending.

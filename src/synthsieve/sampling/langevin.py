@@ -17,7 +17,6 @@ from torch import Tensor
 
 from synthsieve.errors import DivergedChainError
 from synthsieve.io.random_streams import randn
-from synthsieve.sampling.diagnostics import Diagnostics
 from synthsieve.sampling.log_density import LogDensity, ascent_of
 
 
@@ -42,6 +41,37 @@ class LangevinSettings:
             raise ValueError(f"step_size must be a finite number above 0; got {self.step_size}")
         if not (math.isfinite(self.temperature) and self.temperature >= 0):
             raise ValueError(f"temperature must be a finite number, 0 or more; got {self.temperature}")
+
+
+class Diagnostics:
+    """The log-density of chains at their start and after each step, collected step by step.
+
+    The unadjusted sampler accepts every move, so there is no acceptance rate to report.
+    """
+
+    def __init__(self) -> None:
+        self._values: list[Tensor] = []
+
+    def record(self, log_density: Tensor) -> None:
+        """The log-density of each chain (n,) at one more place."""
+        self._values.append(log_density.detach().double())
+
+    @property
+    def log_density(self) -> Tensor:
+        """Mean log p, up to the density's constant, at the start and after each step. (num_steps + 1,), float64."""
+        return torch.stack(self._values).mean(dim=1).cpu()
+
+    @property
+    def log_density_range(self) -> Tensor:
+        """Its 5 % and 95 % quantiles over the chains there. (num_steps + 1, 2), float64."""
+        each = torch.stack(self._values)
+        return torch.quantile(each, each.new_tensor([0.05, 0.95]), dim=1).T.cpu()
+
+    @property
+    def late_climb(self) -> float:
+        """Change of the mean log-density over the last quarter of the steps. About 0 for a converged chain."""
+        num_steps = len(self._values) - 1
+        return float(self.log_density[num_steps] - self.log_density[num_steps - math.ceil(num_steps / 4)])
 
 
 @dataclass(frozen=True)
@@ -74,9 +104,7 @@ def run(
     `start` and the `.grad` of parameters are not modified; the result is detached by default.
 
     Args:
-        log_density: the target, up to a constant.
         start: the initial positions, (n, d): samples of p0, of q(z given x), or anything else.
-        settings: number of steps, step size and temperature.
         rng: draws the noise on its own device; the noise is then moved, so a CPU generator gives the same noise on
             every device. At T = 0 nothing is drawn.
         noise: instead of `rng`, the noise itself, (num_steps, n, d), for example with one seed per chain.
@@ -93,7 +121,7 @@ def run(
     if gradient_steps is not None and not (differentiable and gradient_steps >= 0):
         raise ValueError(f"gradient_steps needs differentiable=True and 0 or more steps; got {gradient_steps}")
     noise_fn = _noise_fn(start, settings, rng, noise)
-    measured = Diagnostics(2 * settings.temperature * settings.step_size) if diagnostics else None
+    measured = Diagnostics() if diagnostics else None
     if measured is not None:
         with torch.no_grad():
             measured.record(log_density.value(start))
@@ -148,7 +176,6 @@ def _advance(
         ascend = None if graph else ascent_of(log_density, z)
         sums = z.new_zeros(len(steps))
         for index, total in zip(steps, sums.unbind(), strict=True):
-            before = z.clone() if measured is not None else z
             if ascend is None:
                 z = z if z.requires_grad else z.detach().requires_grad_()
                 (gradient,) = torch.autograd.grad(log_density.value(z).sum(), z, create_graph=True)
@@ -161,7 +188,7 @@ def _advance(
                     z.add_(noise_fn(index), alpha=noise_scale)
             torch.sum(z.detach(), dim=(0, 1), out=total)
             if measured is not None:
-                measured.record(log_density.value(z.detach()), z.detach() - before.detach())
+                measured.record(log_density.value(z.detach()))
     finite = torch.isfinite(sums)  # one transfer from the device for all steps
     if not bool(finite.all()):
         diverged = steps.start + int((~finite).int().argmax()) + 1

@@ -27,7 +27,6 @@ from synthsieve.sampling.langevin import LangevinSettings
 from synthsieve.selection.entropy import (
     REJECTED,
     Reason,
-    Survivors,
     entropy_of_logits,
     filter_by_entropy,
     search_ceiling,
@@ -64,10 +63,6 @@ def augment(
     quantiles, gradient error and bound, largest weight.
 
     Args:
-        model: draws, decodes and scores; the averaged weights, in training.
-        encoding: how x is stored.
-        settings: how many are drawn, how they are filtered and selected.
-        sampling: the chains' number of steps and step size.
         seed: of the chains and of random choices.
         class_shares: (num_classes,), summing to 1, each class's share of the pool; None: equal shares.
         latents_of: an earlier pool whose z are scored again instead of drawing.
@@ -75,26 +70,67 @@ def augment(
             latents survive again.
         try_pool: pool -> accuracy on validation; needed by `entropy_ceiling = "auto"`.
         oracle: an independent classifier for the pool's `oracle_class`; nothing is selected by it.
-        progress: updated while drawing.
         group: the processes that draw: each draws some blocks, then all have all of them.
     """
     started = time.monotonic()
-    drawn = _draw(model, encoding, settings, sampling, seed, class_shares, latents_of, oracle, progress, group)
+    chains = LangevinSettings(sampling.num_steps, sampling.step_size, settings.temperature)
+    if latents_of is None:
+        per_class = np.full(model.num_classes, settings.pool_size // model.num_classes)
+        if class_shares is not None:
+            per_class = np.rint(settings.pool_size * class_shares).astype(np.int64)
+        y = np.arange(model.num_classes).repeat(np.maximum(1, per_class))
+        seeds, z = generate.chain_seeds(derive_seed(seed, "pool"), y), None
+    else:
+        y, seeds, z = latents_of.y, latents_of.chain_seed, latents_of.z
+    parts = group.take(list(generate.blocks(len(y))))
+    options: dict[str, Any] = {"noise": settings.decode_noise, "oracle": oracle, "parts": parts, "progress": progress}
+    columns = draw_and_score(model, encoding, y, seeds, chains=chains, z=z, **options)
+    group.sum_([column for name, column in columns.items() if name != "x"])
+    origin = {
+        "model_hash": model_hash(model),
+        "seed": seed if latents_of is None else latents_of.origin["seed"],
+        **asdict(chains),
+        "decode_noise": settings.decode_noise,
+        "entropy_at": str(settings.entropy_at),
+    }
+    if latents_of is not None:
+        origin["latents_of"] = latents_of.origin.get("latents_of", latents_of.origin["model_hash"])
+    drawn = SyntheticPool(
+        y=y,
+        chain_seed=seeds,
+        **columns,
+        entropy=entropy_of_logits(columns["logits_x" if settings.entropy_at is EntropyAt.X else "logits_z"]),
+        reason=np.full(len(y), Reason.KEPT, dtype=np.int8),
+        weight=np.zeros(len(y)),
+        rank=np.full(len(y), -1),
+        origin=origin,
+    )
 
     def under(ceiling: float | None) -> tuple[SyntheticPool, Outcomes]:
-        survivors = filter_pool(drawn, settings, ceiling=ceiling)
-        again = latents_of is not None and np.array_equal(latents_of.kept, survivors.kept)
+        filtered = filter_pool(drawn, settings, ceiling=ceiling)
+        again = latents_of is not None and np.array_equal(latents_of.kept, filtered.kept)
         state = curvature_state if again or curvature_state is None else curvature_state.for_other_points()
-        outcomes = select_from(model, drawn, survivors, settings, seed=seed, curvature_state=state)
+        outcomes = select_from(model, drawn, filtered, seed=seed, curvature_state=state)
         rows = outcomes.selected
         x = generate.decode(model, encoding, drawn.z[rows], drawn.chain_seed[rows], noise=settings.decode_noise)
         pool = replace(drawn, reason=outcomes.reason, weight=outcomes.weight, rank=outcomes.rank, x=x)
-        return pool, replace(outcomes, figures={**_figures(pool, survivors), **outcomes.figures})
+        return pool, replace(outcomes, figures={**_figures(pool, outcomes.entropy_ceiling), **outcomes.figures})
 
     ceiling = settings.entropy_ceiling
     tried: dict[str, Any] = {}
     if isinstance(ceiling, Ceiling):
-        ceiling, tried = _search(lambda ceiling: under(ceiling)[0], drawn, settings, try_pool)
+        if try_pool is None:
+            raise ConfigError(
+                'augmentation.entropy_ceiling="auto" needs validation rows to search on: keep some, or give a number',
+                code="no-validation",
+            )
+        entropy = drawn.entropy
+        eligible = drawn.logits_at(settings.entropy_at).argmax(axis=1) == y
+        if settings.require_label and eligible.any():  # where none is, the filter says what is wrong
+            entropy = entropy[eligible]
+        found = search_ceiling(entropy, lambda ceiling: try_pool(under(ceiling)[0]))
+        ceiling = found.ceiling
+        tried = {"ceilings_tried": list(found.ceilings), "validation_at_ceiling": list(found.scores)}
     pool, outcomes = under(ceiling)
     seconds = round(time.monotonic() - started, 2)
     return pool, replace(outcomes, figures={**outcomes.figures, **tried, "seconds": seconds})
@@ -121,72 +157,13 @@ def model_hash(model: GenerativeClassifier) -> str:
     return digest.hexdigest()[:16]
 
 
-def _draw(
-    model: GenerativeClassifier,
-    encoding: Encoding,
-    settings: AugmentationSettings,
-    sampling: SamplingSettings,
-    seed: int,
-    class_shares: np.ndarray | None,
-    latents_of: SyntheticPool | None,
-    oracle: Oracle | None,
-    progress: Progress | None,
-    group: ProcessGroup,
-) -> SyntheticPool:
-    """All samples, scored; none is selected yet."""
-    chains = LangevinSettings(sampling.num_steps, sampling.step_size, settings.temperature)
-    if latents_of is None:
-        per_class = np.full(model.num_classes, settings.pool_size // model.num_classes)
-        if class_shares is not None:
-            per_class = np.rint(settings.pool_size * class_shares).astype(np.int64)
-        y = np.arange(model.num_classes).repeat(np.maximum(1, per_class))
-        seeds = generate.chain_seeds(derive_seed(seed, "pool"), y)
-    else:
-        y, seeds = latents_of.y, latents_of.chain_seed
-    samples = draw_and_score(
-        model,
-        encoding,
-        y,
-        seeds,
-        chains=chains,
-        noise=settings.decode_noise,
-        z=None if latents_of is None else latents_of.z,
-        oracle=oracle,
-        parts=group.shard.take(list(generate.blocks(len(y)))),
-        progress=progress,
-    )
-    columns = {name: getattr(samples, name) for name in ("z", "logits_z", "logits_x", "z_reencoded", "oracle_class")}
-    group.sum_(list(columns.values()))
-    origin = {
-        "model_hash": model_hash(model),
-        "seed": seed if latents_of is None else latents_of.origin["seed"],
-        **asdict(chains),
-        "decode_noise": settings.decode_noise,
-        "entropy_at": str(settings.entropy_at),
-    }
-    if latents_of is not None:
-        origin["latents_of"] = latents_of.origin.get("latents_of", latents_of.origin["model_hash"])
-    at_x = settings.entropy_at is EntropyAt.X
-    return SyntheticPool(
-        y=y,
-        chain_seed=seeds,
-        **columns,
-        entropy=entropy_of_logits(columns["logits_x" if at_x else "logits_z"]),
-        reason=np.full(len(y), Reason.KEPT, dtype=np.int8),
-        weight=np.zeros(len(y)),
-        rank=np.full(len(y), -1),
-        x=samples.x,
-        origin=origin,
-    )
-
-
 def filter_pool(
     pool: SyntheticPool, settings: AugmentationSettings, *, ceiling: float | None, rejected: np.ndarray | None = None
-) -> Survivors:
+) -> Outcomes:
     """Which samples lie under the ceiling and are predicted as the class requested, as far as the settings say so.
 
-    Rows `rejected` by hand never pass, and do not count where a fraction is kept. `ceiling` is the number that stands
-    for `settings.entropy_ceiling`, which may be "auto".
+    None is selected yet. Rows `rejected` by hand never pass, and do not count where a fraction is kept. `ceiling` is
+    the number that stands for `settings.entropy_ceiling`, which may be "auto".
     """
     rest = np.ones(len(pool), dtype=bool)
     if rejected is not None:
@@ -206,23 +183,23 @@ def filter_pool(
     )
     reason = np.full(len(pool), Reason.BY_HAND, dtype=np.int8)
     reason[rest] = survivors.reason
-    return Survivors(reason, survivors.ceiling)
+    rank = np.full(len(pool), -1, dtype=np.int64)
+    return Outcomes(reason, np.zeros(len(pool)), rank, survivors.ceiling, settings, {})
 
 
 def select_from(
     model: GenerativeClassifier,
     pool: SyntheticPool,
-    survivors: Survivors,
-    settings: AugmentationSettings,
+    filtered: Outcomes,
     *,
     seed: int,
     curvature_state: CurvatureState | None = None,
     method: str = "auto",
     progress: Progress | None = None,
 ) -> Outcomes:
-    """The outcomes of all samples when a coreset of the survivors is selected. `method`: see `synthsieve.select`."""
-    kept = np.flatnonzero(survivors.kept)
-    weight, rank = np.zeros(len(pool)), np.full(len(pool), -1, dtype=np.int64)
+    """The same outcomes with a coreset of those kept by the filter selected. `method`: see `synthsieve.select`."""
+    settings, kept = filtered.settings, np.flatnonzero(filtered.kept)
+    weight, rank = filtered.weight.copy(), filtered.rank.copy()
     figures: dict[str, Any] = {}
     state = None
     if settings.coreset in (Coreset.EVERYTHING, Coreset.RANDOM):
@@ -242,7 +219,7 @@ def select_from(
         rank[rows] = np.concatenate([np.arange(each.selected) for each in chosen.figures])
         figures = {"gradient_bound": chosen.gradient_bound, "gradient_error": chosen.gradient_error}
         state = chosen.curvature_state
-    return Outcomes(survivors.reason, weight, rank, survivors.ceiling, settings, figures, state)
+    return replace(filtered, weight=weight, rank=rank, figures=figures, curvature_state=state)
 
 
 def select_coreset(
@@ -281,27 +258,7 @@ def _last_hidden(model: GenerativeClassifier, z: np.ndarray) -> np.ndarray:
     return network.last_hidden(model.to_tensor(z)[:, : model.energy.visible]).cpu().numpy()
 
 
-def _search(
-    under: Callable[[float | None], SyntheticPool],
-    drawn: SyntheticPool,
-    settings: AugmentationSettings,
-    try_pool: Callable[[SyntheticPool], float] | None,
-) -> tuple[float, dict[str, Any]]:
-    """The ceiling whose pool does best on validation, and all that were tried."""
-    if try_pool is None:
-        raise ConfigError(
-            'augmentation.entropy_ceiling="auto" needs validation rows to search on: keep some, or give a number',
-            code="no-validation",
-        )
-    eligible = np.ones(len(drawn), dtype=bool)
-    if settings.require_label:
-        eligible = drawn.logits_at(settings.entropy_at).argmax(axis=1) == drawn.y
-    entropy = drawn.entropy[eligible] if eligible.any() else drawn.entropy  # the filter then says what is wrong
-    found = search_ceiling(entropy, lambda ceiling: try_pool(under(ceiling)))
-    return found.ceiling, {"ceilings_tried": list(found.ceilings), "validation_at_ceiling": list(found.scores)}
-
-
-def _figures(pool: SyntheticPool, survivors: Survivors) -> dict[str, Any]:
+def _figures(pool: SyntheticPool, ceiling: float) -> dict[str, Any]:
     """What a selection shows, as plain numbers."""
     num_classes = pool.logits_x.shape[1]
     return {
@@ -309,7 +266,7 @@ def _figures(pool: SyntheticPool, survivors: Survivors) -> dict[str, Any]:
         "survivors": len(pool.survivors),
         "selected": len(pool.selected),
         "rejected": {reason.describe(): int((pool.reason == reason).sum()) for reason in REJECTED},
-        "entropy_ceiling": survivors.ceiling if np.isfinite(survivors.ceiling) else None,
+        "entropy_ceiling": ceiling if np.isfinite(ceiling) else None,
         "survivors_per_class": np.bincount(pool.y[pool.survivors], minlength=num_classes).tolist(),
         "selected_per_class": np.bincount(pool.y[pool.selected], minlength=num_classes).tolist(),
         "entropy_quantiles": dict(zip(map(str, QUANTILES), np.quantile(pool.entropy, QUANTILES).tolist(), strict=True)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,26 +28,28 @@ def save(path: Path, train_state: TrainState, notes: dict[str, Any], *, previous
     """
     tensors = {
         **named_tensors("model", train_state.model.state_dict()),
-        **named_tensors("averaged", train_state.averaged.state_dict()),
         **named_tensors("generator", {name: rng.get_state() for name, rng in train_state.rngs.items()}),
     }
     for name, optimiser in train_state.optimisers.items():
         for index, values in optimiser.state_dict()["state"].items():
             tensors |= named_tensors(f"optimiser/{name}/{index}", values)
+    save_weights(path, train_state, notes, tensors, previous=previous)
+
+
+def save_weights(
+    path: Path,
+    train_state: TrainState,
+    notes: dict[str, Any],
+    more: Mapping[str, Tensor] | None = None,
+    *,
+    previous: Path | None = None,
+) -> None:
+    """Write the averaged weights, which are what prediction and sampling need, and `more`."""
+    tensors = {**(more or {}), **named_tensors("averaged", train_state.averaged.state_dict())}
     for name, tensor in tensors.items():
         if tensor.is_floating_point() and not tensor.isfinite().all():
             raise non_finite(train_state.step, name, float(tensor[~tensor.isfinite()][0]))
-    write_tensors(path, _header(train_state, notes), tensors, previous=previous)
-
-
-def save_weights(path: Path, train_state: TrainState, notes: dict[str, Any]) -> None:
-    """Write the averaged weights alone: what prediction and sampling need."""
-    tensors = named_tensors("averaged", train_state.averaged.state_dict())
-    write_tensors(path, _header(train_state, notes), tensors)
-
-
-def _header(train_state: TrainState, notes: dict[str, Any]) -> dict[str, Any]:
-    return {
+    header = {
         "format": FORMAT,
         "step": train_state.step,
         "settings": train_state.settings.model_dump(mode="json"),
@@ -55,6 +58,7 @@ def _header(train_state: TrainState, notes: dict[str, Any]) -> dict[str, Any]:
         "data": train_state.data_hash,
         "notes": notes,
     }
+    write_tensors(path, header, tensors, previous=previous)
 
 
 def load(path: Path, train_state: TrainState, *, pretrained: bool = False) -> dict[str, Any]:
@@ -85,22 +89,12 @@ def load(path: Path, train_state: TrainState, *, pretrained: bool = False) -> di
 def load_model(
     path: Path, settings: Settings, input_spec: InputSpec, num_classes: int, data_hash: str
 ) -> tuple[GenerativeClassifier, int]:
-    """The networks with the averaged weights of either kind of file, for prediction, and the step they were saved at.
-
-    No optimiser or random generator is built.
-    """
+    """The networks with the averaged weights of either kind of file, for prediction, and the step of these weights."""
     header, tensors = read_tensors(path, FORMAT)
     _check_header(path, header, settings, input_spec, num_classes, data_hash)
     with invalid_as_damaged(path):
         model = model_with_weights(settings.model, input_spec, num_classes, tensors_under("averaged", tensors))
         return model, _step_of(header)
-
-
-def load_weights(path: Path, model: GenerativeClassifier) -> None:
-    """Put the averaged weights of a checkpoint of the same run into `model`."""
-    _, tensors = read_tensors(path, FORMAT)
-    with invalid_as_damaged(path):
-        model.load_state_dict(tensors_under("averaged", tensors))
 
 
 def model_with_weights(
@@ -152,10 +146,10 @@ def _check_header(
         raise CheckpointError(
             f"the settings in {path} cannot be read ({error}): fit again", code="damaged-file"
         ) from None
+    if pretrained:
+        stored_settings, settings = stored_settings.pretrained(), settings.pretrained()
     pairs = {
-        "settings": (stored_settings.pretrained(), settings.pretrained())
-        if pretrained
-        else (stored_settings, settings),
+        "settings": (stored_settings, settings),
         "shape": (header.get("shape"), list(input_spec.shape)),
         "num_classes": (header.get("num_classes"), num_classes),
         "data": (header.get("data"), data_hash),

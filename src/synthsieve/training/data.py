@@ -17,15 +17,14 @@ from synthsieve.training.parallel import SINGLE_PROCESS, ProcessGroup
 from synthsieve.training.state import CPU, TrainState, init
 
 
+def data_hash(split: Split) -> str:
+    """Identifies data and split: a checkpoint of other data is refused."""
+    return f"{split.fingerprint}/{split.hash}"
+
+
 @dataclass(frozen=True)
 class TrainingData:
-    """A data set with its split and encoding, each computed once.
-
-    Attributes:
-        dataset: all examples.
-        split: which are labelled, unlabelled, validation, test.
-        encoding: how examples become network input, fitted to the training rows.
-    """
+    """A data set, its split, and its encoding as network input, fitted to the training rows; each computed once."""
 
     dataset: Dataset
     split: Split
@@ -37,19 +36,12 @@ class TrainingData:
         split = split_dataset(dataset, settings.data, seed=settings.seed)
         return cls(dataset, split, fit_encoding(dataset, np.concatenate([split.labeled, split.unlabeled])))
 
-    @property
-    def data_hash(self) -> str:
-        """Identifies data and split: a checkpoint of other data is refused."""
-        return f"{self.split.fingerprint}/{self.split.hash}"
-
     def init_state(
         self, settings: Settings, *, group: ProcessGroup = SINGLE_PROCESS, device: torch.device = CPU
     ) -> TrainState:
         """A training state for these data, before the first step."""
-        num_classes = len(self.split.classes)
-        return init(
-            settings, self.encoding.input_spec, num_classes, data_hash=self.data_hash, group=group, device=device
-        )
+        spec, num_classes = self.encoding.input_spec, len(self.split.classes)
+        return init(settings, spec, num_classes, data_hash=data_hash(self.split), group=group, device=device)
 
     def score_validation(self, model: GenerativeClassifier) -> Scores | None:
         """The model's scores on the validation rows; None without any."""

@@ -10,36 +10,18 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from enum import StrEnum
 
 from synthsieve.training.history import Row
 
 MAX_LOGIT = "largest_logit"  # of the labelled batch: the greatest |F(z)[y]|, a mean over the steps of a row
-
-
-class Figure(StrEnum):
-    """A column of the history that is monitored."""
-
-    LOGITS = MAX_LOGIT
-    FREE_ENERGY = "negative_free_energy"
-    CONTRAST = "contrast"
-
-
-# Limit, description and remedy of each. exp(-100) is the last number that float32 distinguishes from 0.
-LIMITS = {Figure.LOGITS: 100.0, Figure.FREE_ENERGY: 100.0, Figure.CONTRAST: 50.0}
-MESSAGES = {
-    Figure.LOGITS: (
-        "class logits diverge",
-        "set training.logit_penalty=0.001 or more, or lower training.label_learning_rate",
-    ),
-    Figure.FREE_ENERGY: (
-        "the negative free energy f diverges",
-        "set training.logit_penalty=0.001 or more, or lower training.prior_learning_rate",
-    ),
-    Figure.CONTRAST: (
-        "f at the data and f at the chains drift apart",
-        "lower training.prior_learning_rate, raise sampling.training_steps, or set training.clip_gradient=1",
-    ),
+# Columns of the history and their limits. exp(-100) is the last number that float32 distinguishes from 0.
+LIMITS = {MAX_LOGIT: 100.0, "negative_free_energy": 100.0, "contrast": 50.0}
+_PENALTY = "set training.logit_penalty=0.001 or more, or lower"
+MESSAGES = {  # what happens, and the remedy
+    MAX_LOGIT: f"class logits diverge ({{}}): {_PENALTY} training.label_learning_rate",
+    "negative_free_energy": f"the negative free energy f diverges ({{}}): {_PENALTY} training.prior_learning_rate",
+    "contrast": "f at the data and f at the chains drift apart ({}): lower training.prior_learning_rate, raise "
+    "sampling.training_steps, or set training.clip_gradient=1",
 }
 
 
@@ -51,15 +33,13 @@ class TrainingWarning(UserWarning):
 class Drift:
     """A metric beyond its limit: which, after how many steps, and how large."""
 
-    figure: Figure
+    figure: str
     step: int
     value: float
 
     def __str__(self) -> str:
-        what, remedy = MESSAGES[self.figure]
-        return (
-            f"{what} ({self.figure} is {self.value:,.3g} at step {self.step}, beyond {LIMITS[self.figure]:g}): {remedy}"
-        )
+        found = f"{self.figure} is {self.value:,.3g} at step {self.step}, beyond {LIMITS[self.figure]:g}"
+        return MESSAGES[self.figure].format(found)
 
 
 def warn(message: str) -> None:
@@ -83,7 +63,7 @@ class DriftMonitor:
 
 def drifts(rows: Iterable[Row]) -> list[Drift]:
     """For each metric that diverged, the first row beyond its limit."""
-    found: dict[Figure, Drift] = {}
+    found: dict[str, Drift] = {}
     for row in rows:
         for figure, limit in LIMITS.items():
             if figure not in found and abs(row.get(figure, 0.0)) > limit:

@@ -17,19 +17,19 @@ from typing import Any
 import numpy as np
 
 from synthsieve.errors import CheckpointError
-from synthsieve.evaluation.predict import Oracle
+from synthsieve.evaluation.predict import Oracle, latents_and_logits
 from synthsieve.io.files import atomic_write, parse_json, write_text
 from synthsieve.io.npz import read_arrays
 from synthsieve.io.progress import NullProgress, Progress
 from synthsieve.io.random_streams import derive_seed
 from synthsieve.models.classifier import GenerativeClassifier
 from synthsieve.selection.curvature import CurvatureState
-from synthsieve.settings import Settings
+from synthsieve.selection.entropy import entropy_of_logits, filter_by_entropy
+from synthsieve.settings import AugmentationSettings, PseudoLabelSettings, Settings
 from synthsieve.training import checkpoint
 from synthsieve.training.augment import augment, model_hash
 from synthsieve.training.data import TrainingData
 from synthsieve.training.pool import SyntheticPool
-from synthsieve.training.pseudo_labels import PseudoLabels, choose_pseudo_labels
 from synthsieve.training.run_dir import RunDirectory
 from synthsieve.training.state import TrainState
 
@@ -37,16 +37,21 @@ Trial = Callable[["ExtraData"], float]  # extra data -> accuracy on validation a
 
 
 @dataclass(frozen=True)
-class ExtraData:
-    """Synthetic samples and pseudo-labels, as chosen at one step.
+class PseudoLabels:
+    """Unlabelled `rows` of the training examples, ascending, with their predicted class y, both int64 (k,).
 
-    Attributes:
-        step: when they were chosen.
-        pool: the synthetic pool; None without one.
-        pseudo: the pseudo-labels; None without them.
-        curvature: AdaCore's averages; None without AdaCore.
-        figures: numbers that describe the choice, for JSON.
+    `entropy` of the predictions, float64 (k,), in nats, lies below `ceiling`.
     """
+
+    rows: np.ndarray
+    y: np.ndarray
+    entropy: np.ndarray
+    ceiling: float
+
+
+@dataclass(frozen=True)
+class ExtraData:
+    """Synthetic samples and pseudo-labels as chosen at one step, AdaCore's averages, and figures for JSON."""
 
     step: int
     pool: SyntheticPool | None = None
@@ -57,19 +62,12 @@ class ExtraData:
 
 def is_due(step: int, settings: Settings) -> bool:
     """Whether extra data are to be chosen before the step after `step`."""
-    return pool_is_due(step, settings) or pseudo_is_due(step, settings)
+    return _is_due(step, settings, settings.augmentation) or _is_due(step, settings, settings.pseudo_labels)
 
 
-def pool_is_due(step: int, settings: Settings) -> bool:
-    """Whether a pool is to be drawn."""
+def _is_due(step: int, settings: Settings, part: AugmentationSettings | PseudoLabelSettings) -> bool:
     since = step - settings.augment_from_step
-    return settings.augmentation.enabled and since >= 0 and since % settings.augmentation.reselect_every == 0
-
-
-def pseudo_is_due(step: int, settings: Settings) -> bool:
-    """Whether pseudo-labels are to be chosen."""
-    since = step - settings.augment_from_step
-    return settings.pseudo_labels.enabled and since >= 0 and since % settings.pseudo_labels.reselect_every == 0
+    return part.enabled and since >= 0 and since % part.reselect_every == 0
 
 
 def choose_extra_data(
@@ -89,22 +87,20 @@ def choose_extra_data(
     previous = previous or ExtraData(step)
     figures = {**previous.figures, "step": step}
     pseudo = previous.pseudo
-    if pseudo_is_due(step, settings) and len(split.unlabeled):
-        x = data.dataset.train.x
-        pseudo = choose_pseudo_labels(
-            state.averaged, data.encoding, x, split.unlabeled, settings=settings.pseudo_labels
-        )
-        figures |= pseudo.figures(data.dataset.train.y, len(split.classes))
+    if _is_due(step, settings, settings.pseudo_labels) and len(split.unlabeled):
+        pseudo = choose_pseudo_labels(state.averaged, data, settings.pseudo_labels)
+        figures |= _pseudo_label_figures(pseudo, data)
     chosen = replace(previous, step=step, pseudo=pseudo, figures=figures)
-    if not pool_is_due(step, settings):
+    if not _is_due(step, settings, settings.augmentation):
         return chosen
+    label_counts = np.bincount(data.dataset.train.y[split.labeled], minlength=len(split.classes))
     pool, outcomes = augment(
         state.averaged,
         data.encoding,
         settings=settings.augmentation,
         sampling=settings.sampling,
         seed=derive_seed(settings.seed, f"augmentation/{step}"),
-        class_shares=None if settings.data.balanced else _label_shares(data),
+        class_shares=None if settings.data.balanced else label_counts / label_counts.sum(),
         latents_of=None if settings.augmentation.fresh_pool else previous.pool,
         curvature_state=previous.curvature,
         try_pool=None if trial is None else lambda pool: trial(replace(chosen, pool=pool)),
@@ -118,10 +114,31 @@ def choose_extra_data(
     return ExtraData(step, pool, pseudo, outcomes.curvature_state, figures)
 
 
-def _label_shares(data: TrainingData) -> np.ndarray:
-    """Each class's share of the labelled rows: (num_classes,)."""
-    counts = np.bincount(data.dataset.train.y[data.split.labeled], minlength=len(data.split.classes))
-    return counts / counts.sum()
+def choose_pseudo_labels(
+    model: GenerativeClassifier, data: TrainingData, settings: PseudoLabelSettings
+) -> PseudoLabels:
+    """The unlabelled x that are predicted with entropy below the ceiling, or the lowest of each class."""
+    rows = data.split.unlabeled
+    _, logits = latents_and_logits(model, data.encoding, data.dataset.train.x[rows])
+    y, entropy = logits.argmax(axis=1), entropy_of_logits(logits)
+    if settings.entropy_ceiling is None:
+        survivors = filter_by_entropy(entropy, y, keep_fraction=settings.keep_fraction, keep_per_class=True)
+        kept, ceiling = survivors.kept, survivors.ceiling
+    else:
+        kept, ceiling = entropy < settings.entropy_ceiling, settings.entropy_ceiling  # may keep none, early on
+    return PseudoLabels(rows[kept], y[kept], entropy[kept], ceiling)
+
+
+def _pseudo_label_figures(pseudo: PseudoLabels, data: TrainingData) -> dict[str, Any]:
+    """How many there are, and the share that is correct where the true labels are known: for evaluation."""
+    truth = data.dataset.train.y[pseudo.rows]
+    correct = truth[truth >= 0] == pseudo.y[truth >= 0]
+    return {
+        "pseudo_labels": len(pseudo.rows),
+        "pseudo_labels_per_class": np.bincount(pseudo.y, minlength=len(data.split.classes)).tolist(),
+        "pseudo_label_ceiling": float(pseudo.ceiling),
+        "pseudo_label_purity": float(correct.mean()) if len(correct) else None,
+    }
 
 
 def write(extra_data: ExtraData, folder: Path, state: TrainState) -> None:
@@ -130,7 +147,7 @@ def write(extra_data: ExtraData, folder: Path, state: TrainState) -> None:
     if pool is not None:
         if model_hash(state.averaged) == pool.origin["model_hash"]:  # else an earlier choice stored them
             checkpoint.save_weights(_weights_path(folder, pool), state, {})
-        pool.write(_pool_path(folder, extra_data.step))
+        pool.write(_path(folder, "pool", extra_data.step))
     parts = {"pseudo": extra_data.pseudo, "curvature": extra_data.curvature}
     arrays = {
         f"{part}/{name}": np.asarray(value)
@@ -139,7 +156,7 @@ def write(extra_data: ExtraData, folder: Path, state: TrainState) -> None:
         for name, value in vars(fields).items()
         if value is not None
     }
-    with atomic_write(_path(folder, extra_data.step)) as partial, partial.open("wb") as file:
+    with atomic_write(_path(folder, "extra-data", extra_data.step)) as partial, partial.open("wb") as file:
         np.savez(file, has_pool=np.asarray(pool is not None), **arrays)  # type: ignore[arg-type]
     earlier = [figures for figures in read_figures(folder) if figures["step"] < extra_data.step]
     lines = [json.dumps(figures, allow_nan=False) for figures in (*earlier, extra_data.figures)]
@@ -148,7 +165,7 @@ def write(extra_data: ExtraData, folder: Path, state: TrainState) -> None:
 
 def read(folder: Path, step: int) -> ExtraData:
     """The extra data chosen at `step`."""
-    path = _path(folder, step)
+    path = _path(folder, "extra-data", step)
     try:
         stored = read_arrays(path)
         has_pool = bool(stored.pop("has_pool"))
@@ -165,20 +182,16 @@ def read(folder: Path, step: int) -> ExtraData:
         raise CheckpointError(
             f"{path} cannot be used ({error!r}): fit again in another folder", code="damaged-file"
         ) from None
-    pool = SyntheticPool.read(_pool_path(folder, step)) if has_pool else None
+    pool = SyntheticPool.read(_path(folder, "pool", step)) if has_pool else None
     return ExtraData(step, pool, pseudo, curvature, figures)
 
 
 # The kind of number and the dimensions of each array.
 SHAPES = {
-    "pseudo/rows": ("i", 1),
-    "pseudo/y": ("i", 1),
-    "pseudo/entropy": ("f", 1),
-    "pseudo/ceiling": ("f", 0),
-    "curvature/gradients": ("f", 2),
-    "curvature/squared_diagonal": ("f", 2),
-    "curvature/gradient_updates": ("i", 0),
-    "curvature/diagonal_updates": ("i", 0),
+    **dict.fromkeys(("pseudo/rows", "pseudo/y"), ("i", 1)),
+    **{"pseudo/entropy": ("f", 1), "pseudo/ceiling": ("f", 0)},
+    **dict.fromkeys(("curvature/gradients", "curvature/squared_diagonal"), ("f", 2)),
+    **dict.fromkeys(("curvature/gradient_updates", "curvature/diagonal_updates"), ("i", 0)),
 }
 
 
@@ -225,21 +238,18 @@ def remove_older(folder: Path, *extra_data: ExtraData | None) -> None:
     kept = [each for each in extra_data if each is not None]
     steps = {each.step for each in kept}
     weights = {_weights_path(folder, each.pool) for each in kept if each.pool is not None}
-    for path in set(folder.glob("drawn-by-*.safetensors")) - weights:
-        path.unlink(missing_ok=True)
+    old = set(folder.glob("drawn-by-*.safetensors")) - weights
     for path in (*folder.glob("pool-*.npz"), *folder.glob("extra-data-*.npz")):
         chosen_at = path.stem.rpartition("-")[2]
         if chosen_at.isdecimal() and int(chosen_at) not in steps and int(chosen_at) < max(steps, default=0):
-            path.unlink(missing_ok=True)
+            old.add(path)
+    for path in old:
+        path.unlink(missing_ok=True)
 
 
-def _path(folder: Path, step: int) -> Path:
-    return folder / f"extra-data-{step:07d}.npz"
+def _path(folder: Path, name: str, step: int) -> Path:
+    return folder / f"{name}-{step:07d}.npz"
 
 
 def _weights_path(folder: Path, pool: SyntheticPool) -> Path:
     return folder / f"drawn-by-{pool.origin['model_hash']}.safetensors"
-
-
-def _pool_path(folder: Path, step: int) -> Path:
-    return folder / f"pool-{step:07d}.npz"

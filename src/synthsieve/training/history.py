@@ -78,7 +78,7 @@ def checked_row(value: object) -> Row:
 
 
 def require_tensorboard() -> None:
-    """Raise, before any work, when the tensorboard package is not installed."""
+    """A ConfigError, before any work, when the tensorboard package is not installed."""
     if find_spec("tensorboard") is None:
         raise ConfigError(
             "--tensorboard needs the tensorboard package: pip install 'synthsieve[tensorboard]'",

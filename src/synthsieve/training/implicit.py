@@ -25,21 +25,13 @@ from synthsieve.training import objectives
 
 @dataclass(frozen=True)
 class ImplicitChain:
-    """One pass through the model and back, with whatever gradient its settings let through.
+    """One pass through the model and back, with whatever gradient its settings let through."""
 
-    Attributes:
-        y: the requested classes, int64 (n,).
-        z: where the Langevin chains ended, (n, latent_dim).
-        x: their decoding g(z), (n, *shape).
-        z_reencoded: a draw of q(z given x), or its mean, (n, latent_dim).
-        logits: F(z_reencoded), (n, num_classes).
-    """
-
-    y: Tensor
-    z: Tensor
-    x: Tensor
-    z_reencoded: Tensor
-    logits: Tensor
+    y: Tensor  # the requested classes, int64 (n,)
+    z: Tensor  # where the Langevin chains ended, (n, latent_dim)
+    x: Tensor  # their decoding g(z), (n, *shape)
+    z_reencoded: Tensor  # a draw of q(z given x), or its mean, (n, latent_dim)
+    logits: Tensor  # F(z_reencoded), (n, num_classes)
 
 
 def implicit_cross_entropy(
@@ -55,10 +47,6 @@ def implicit_cross_entropy(
     """Mean of -log softmax(F(z_reencoded))[y] over n independent chains. A scalar.
 
     Args:
-        model: in training mode its dropout draws from the generator attached to it, as for real x.
-        n: chains, 1 or more.
-        settings: number of steps and temperature of the chains, and what the gradient reaches.
-        step_size: s of the chains.
         train_on: which z of q(z given x) is classified.
         share: the factor on the gradient of each tower. A tower with factor 0 passes none on to x either.
         rng: draws y, then the start, the chains' noise, and the z of q(z given x).
@@ -97,34 +85,18 @@ def run_chain(
 
     The energy gets the gradient of F(z_reencoded); with `gradient` all or last, that of its part in moving z too.
     """
-    z = _draw_latents(model, y, start, settings=settings, step_size=step_size, rng=rng)
-    x = _decode_frozen(model.generator, z) if settings.freeze_generator else model.generator(z)
-    q = model.posterior(x, share)
-    z_reencoded = q.mean if train_on is Classify.MEAN else q.sample(rng=rng)
-    return ImplicitChain(y=y, z=z, x=x, z_reencoded=z_reencoded, logits=model.energy.class_logits(z_reencoded))
-
-
-def _draw_latents(
-    model: GenerativeClassifier,
-    y: Tensor,
-    start: Tensor,
-    *,
-    settings: ImplicitSettings,
-    step_size: float,
-    rng: torch.Generator,
-) -> Tensor:
-    """z ~ p(z given y), with the gradient of all steps, of the last `gradient_steps`, or of none. (n, latent_dim)."""
-    chains = langevin.LangevinSettings(
-        num_steps=settings.num_steps, step_size=step_size, temperature=settings.temperature
-    )
-    return langevin.run(
+    z = langevin.run(
         model.prior.conditional(y),
         start,
-        settings=chains,
+        settings=langevin.LangevinSettings(settings.num_steps, step_size, settings.temperature),
         rng=rng,
         differentiable=settings.gradient is not GradientThrough.NOTHING,
         gradient_steps=settings.gradient_steps if settings.gradient is GradientThrough.LAST else None,
     ).z
+    x = _decode_frozen(model.generator, z) if settings.freeze_generator else model.generator(z)
+    q = model.posterior(x, share)
+    z_reencoded = q.mean if train_on is Classify.MEAN else q.sample(rng=rng)
+    return ImplicitChain(y=y, z=z, x=x, z_reencoded=z_reencoded, logits=model.energy.class_logits(z_reencoded))
 
 
 def _decode_frozen(generator: Generator, z: Tensor) -> Tensor:

@@ -12,32 +12,32 @@ from typing import Any
 import torch
 
 from synthsieve.data.dataset import Dataset
+from synthsieve.evaluation.predict import Oracle
 from synthsieve.io.progress import NullProgress, Progress
 from synthsieve.models.classifier import GenerativeClassifier
 from synthsieve.settings import Keep, Metric, Objective, Settings, TrainingSettings
 from synthsieve.training.batches import BatchSource
 from synthsieve.training.data import TrainingData
 from synthsieve.training.drift import DriftMonitor, drifts, warn
-from synthsieve.training.extra_data import ExtraData, Oracle, choose_extra_data, is_due
+from synthsieve.training.extra_data import ExtraData, choose_extra_data, is_due
 from synthsieve.training.history import History, Row
 from synthsieve.training.parallel import SINGLE_PROCESS, ProcessGroup
-from synthsieve.training.recorder import MemoryRecorder, Position, Recorder, RunRecorder
+from synthsieve.training.recorder import Position, Recorder, RunRecorder
 from synthsieve.training.run_dir import RunDirectory
 from synthsieve.training.state import CPU, TrainState, non_finite
 from synthsieve.training.step import learn_labels, take_step
 
+TIMED_STEPS = 5
+SHARE = 0.9  # of a given time is planned for steps; the rest is for reading, evaluating and writing
+MIN_STEPS = 10
+
 
 @dataclass(frozen=True)
 class FitResult:
-    """How a training ended.
+    """How a training ended: the steps done, the step whose weights were best, and their accuracy on validation.
 
-    Attributes:
-        steps: steps done in all.
-        best_step: the step whose weights were kept as the best.
-        validation_accuracy: their accuracy on validation; None without validation rows.
-        seconds: wall time of this process's part.
-        stopped_because: all steps were done, or what `stop` returned.
-        drifts: a message for each metric that diverged.
+    `validation_accuracy` is None without validation rows; `seconds` is the wall time of this process's part;
+    `stopped_because`: all steps were done, or what `stop` returned; `drifts`: a message for each metric that diverged.
     """
 
     steps: int
@@ -67,18 +67,11 @@ def fit(
 
 @dataclass(frozen=True)
 class Trained:
-    """A training that came to its end in memory; others can continue from there.
-
-    Attributes:
-        state: after the last step.
-        data: what it was trained on.
-        recorder: its history, best weights and extra data.
-        result: how it ended.
-    """
+    """A training that came to its end in memory; others can continue from there."""
 
     state: TrainState
     data: TrainingData
-    recorder: MemoryRecorder
+    recorder: Recorder
     result: FitResult
 
     def best_model(self) -> GenerativeClassifier:
@@ -89,7 +82,7 @@ class Trained:
 def fit_in_memory(data: TrainingData, settings: Settings, *, base: Trained | None = None, **options: Any) -> Trained:
     """Train without writing any file, from the end of `base` where it is given. `options` are those of `train`."""
     if base is None:
-        state, recorder = data.init_state(settings), MemoryRecorder()
+        state, recorder = data.init_state(settings), Recorder()
     else:
         state, recorder = base.state.fork(settings), base.recorder.branch()
     return Trained(state, data, recorder, train(state, data, recorder, **options))
@@ -110,18 +103,16 @@ def train(
 
     Args:
         state: is changed in place.
-        data: what to train on.
         recorder: keeps history, best weights and checkpoints, in memory or on disk.
         oracle: gives labels of synthetic x, for the figures of each choice; training never sees them.
-        progress: shows how many steps are done.
         on_row: is called with each new row of the history.
         stop: is called after each step; a string, the reason, ends the training after an evaluation and a checkpoint.
         log: is called with a message for each metric that diverges, and for a damaged checkpoint.
     """
     settings, group, progress = state.settings, state.group, progress or NullProgress()
-    log = log if group.first else _silent
+    log = log if group.first else lambda message: None
     group.check_sizes(_batch_sizes(settings))
-    position = Position(BatchSource(data, settings, group.shard, state.model.device), History())
+    position = Position(BatchSource(data, settings, group, state.model.device), History())
     recorder.resume(state, position, log)
     group.check_step(state.step)
     monitor = DriftMonitor(log, position.history.rows)
@@ -129,7 +120,10 @@ def train(
     with closing(progress):
         while state.step < total_steps and stopped_because is None:
             if is_due(state.step, settings):  # step 7
-                chosen = _choose(state, data, position.extra_data, oracle, progress)
+                trial = Trial(state, data) if len(data.split.validation) else None
+                shown = _WithinStep(progress, state.step, total_steps)
+                before = position.extra_data
+                chosen = choose_extra_data(state, data, before, trial=trial, oracle=oracle, progress=shown)
                 recorder.save_extra_data(state, chosen)
                 position.batches.add(chosen)
                 position.extra_data = chosen
@@ -140,7 +134,11 @@ def train(
             at_end = stopped_because is not None or state.step in (settings.training.steps, total_steps)
 
             if state.step % settings.training.evaluate_every == 0 or at_end:
-                row = _evaluate(state, data, position.history)
+                scores = data.score_validation(state.averaged)
+                if scores is not None and not math.isfinite(scores.cross_entropy):
+                    raise non_finite(state.step, "validation cross-entropy", scores.cross_entropy)
+                figures = {} if scores is None else scores.as_row("validation")
+                row = position.history.close_row(step=state.step, **figures)
                 recorder.save_row(position.history.rows)
                 monitor.check(row)
                 if on_row is not None:
@@ -150,32 +148,14 @@ def train(
                     recorder.save_best(state, row)
             if state.step % settings.training.checkpoint_every == 0 or at_end:
                 recorder.save_checkpoint(state, position)
-            progress.update(state.step, total_steps, _message(state, position.history))
+            message = f"cross-entropy {state.metrics['cross_entropy']:.3f}"
+            if position.history.rows and "validation_accuracy" in position.history.rows[-1]:
+                message += f", validation {100 * position.history.rows[-1]['validation_accuracy']:.1f} %"
+            progress.update(state.step, total_steps, message)
     best = position.best or {"step": state.step}
-    return FitResult(
-        steps=state.step,
-        best_step=int(best["step"]),
-        validation_accuracy=best.get("validation_accuracy"),
-        seconds=time.monotonic() - started,
-        stopped_because=stopped_because or f"all {total_steps} steps were done",
-        drifts=tuple(map(str, drifts(position.history.rows))),
-    )
-
-
-def _choose(
-    state: TrainState, data: TrainingData, previous: ExtraData | None, oracle: Oracle | None, progress: Progress
-) -> ExtraData:
-    trial = Trial(state, data) if len(data.split.validation) else None
-    shown = _WithinStep(progress, state.step, state.settings.total_steps)
-    return choose_extra_data(state, data, previous, trial=trial, oracle=oracle, progress=shown)
-
-
-def _evaluate(state: TrainState, data: TrainingData, history: History) -> Row:
-    """A new row of the history, with scores on validation where there are validation rows."""
-    scores = data.score_validation(state.averaged)
-    if scores is not None and not math.isfinite(scores.cross_entropy):
-        raise non_finite(state.step, "validation cross-entropy", scores.cross_entropy)
-    return history.close_row(step=state.step, **({} if scores is None else scores.as_row("validation")))
+    stopped_because = stopped_because or f"all {total_steps} steps were done"
+    seconds, found = time.monotonic() - started, tuple(map(str, drifts(position.history.rows)))
+    return FitResult(state.step, int(best["step"]), best.get("validation_accuracy"), seconds, stopped_because, found)
 
 
 def _is_better(row: Row, best: Row | None, settings: TrainingSettings) -> bool:
@@ -234,12 +214,31 @@ def _batch_sizes(settings: Settings) -> dict[str, int]:
     return sizes
 
 
-def _message(state: TrainState, history: History) -> str:
-    parts = [f"cross-entropy {state.metrics['cross_entropy']:.3f}"]
-    if history.rows and "validation_accuracy" in history.rows[-1]:
-        parts.append(f"validation {100 * history.rows[-1]['validation_accuracy']:.1f} %")
-    return ", ".join(parts)
+def seconds_per_step(
+    data: TrainingData,
+    settings: Settings,
+    *,
+    until: float = math.inf,
+    clock: Callable[[], float] = time.monotonic,
+) -> float:
+    """Wall time of one step of pretraining, measured on up to `TIMED_STEPS` of them that begin before `until`.
+
+    The first step, which also sets things up, is not counted unless it is the only one.
+    """
+    settings = settings.pretrained()
+    state, batches = data.init_state(settings), BatchSource(data, settings)
+    times = [clock()]
+    while len(times) <= TIMED_STEPS and (len(times) == 1 or times[-1] < until):
+        take_step(state, next(batches))
+        times.append(clock())
+    counted = times[1:] if len(times) > 2 else times
+    return (counted[-1] - counted[0]) / (len(counted) - 1)
 
 
-def _silent(message: str) -> None:
-    pass
+def shortened(settings: Settings, share: float) -> Settings:
+    """The same schedule with a share of the steps of pretraining and of augmented training."""
+    steps = max(MIN_STEPS, round(share * settings.training.steps))
+    settings = settings.over(min(steps, settings.training.steps))
+    more = settings.augmentation.steps
+    augmentation = settings.augmentation.model_copy(update={"steps": min(more, max(MIN_STEPS, round(share * more)))})
+    return settings.model_copy(update={"augmentation": augmentation})

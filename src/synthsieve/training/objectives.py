@@ -37,11 +37,7 @@ class Elbo:
 
     def means(self) -> dict[str, Tensor]:
         """Each part's mean over x, by name."""
-        return {
-            "reconstruction": self.reconstruction.mean(),
-            "kl": self.kl.mean(),
-            "negative_free_energy": self.negative_free_energy.mean(),
-        }
+        return {name: part.mean() for name, part in vars(self).items()}
 
 
 def elbo(model: GenerativeClassifier, x: Tensor, q: Posterior, z_posterior: Tensor) -> Elbo:
@@ -93,58 +89,33 @@ def divergence(log_p: Tensor, log_q: Tensor) -> Tensor:
 
 
 def roughness(
-    classify: Callable[[Tensor], Tensor], x: Tensor, log_p: Tensor, *, radius: float, rng: torch.Generator
+    classify: Callable[[Tensor], Tensor],
+    x: Tensor,
+    log_p: Tensor,
+    *,
+    radius: float,
+    rng: torch.Generator,
+    move: Callable[[Tensor], Tensor] | None = None,
 ) -> Tensor:
     """How far the prediction turns within `radius` of x, in the direction in which it turns most.
 
     KL(p(y given x) || p(y given x + r)), r = radius g / |g|, g = grad_d KL at a small random d
     (virtual adversarial training, Miyato 2018, one power step). It needs no hand-made transformation of x.
 
+    With `move`, r (n, *) -> x' (n, *shape), differentiable in r, the prediction is that of x' = move(r) instead of
+    x + r, and x is any tensor shaped like r. With latents and x' = x + g(z + r) - g(z), x moves as the generator does:
+    along the data (TNAR, Yu 2019; LVAT, Osada 2020). Only `classify` gets a gradient.
+
     Args:
         classify: x (n, *shape) -> logits (n, num_classes), differentiable in what is to be trained.
         log_p: log p(y given x) (n, num_classes), held fixed.
     """
-    probe = _rescale(randn(x.shape, rng=rng).to(x), PROBE)
-    return divergence(log_p, _log_p_at_largest_change(classify, lambda r: x + r, probe, log_p, radius))
-
-
-def latent_roughness(
-    classify: Callable[[Tensor], Tensor],
-    move: Callable[[Tensor], Tensor],
-    z: Tensor,
-    log_p: Tensor,
-    *,
-    radius: float,
-    rng: torch.Generator,
-) -> Tensor:
-    """How far the prediction turns when x moves as the generator does within `radius` of z: along the data.
-
-    KL(p(y given x) || p(y given x')), x' = x + g(z + r) - g(z), |r| = radius, r by one power step as in `roughness`
-    (TNAR, Yu 2019; LVAT, Osada 2020). The generator is a constant: only `classify` gets a gradient.
-
-    Args:
-        classify: x (n, *shape) -> logits (n, num_classes), differentiable in what is to be trained.
-        move: r (n, *) -> x' (n, *shape), differentiable in r.
-        z: a tensor shaped like r.
-        log_p: log p(y given x) (n, num_classes), held fixed.
-    """
-    probe = _rescale(randn(z.shape, rng=rng).to(z), PROBE)
-    return divergence(log_p, _log_p_at_largest_change(classify, move, probe, log_p, radius))
-
-
-def _log_p_at_largest_change(
-    classify: Callable[[Tensor], Tensor],
-    move: Callable[[Tensor], Tensor],
-    probe: Tensor,
-    log_p: Tensor,
-    radius: float,
-) -> Tensor:
-    """log p(y given move(r)), r the direction at `probe` in which the divergence grows most, of length `radius`."""
-    probe = probe.requires_grad_()
+    move = move or (lambda r: x + r)
+    probe = _rescale(randn(x.shape, rng=rng).to(x), PROBE).requires_grad_()
     (uphill,) = torch.autograd.grad(divergence(log_p, classify(move(probe)).log_softmax(dim=1)), probe)
     with torch.no_grad():
         moved = move(_rescale(uphill, radius))
-    return classify(moved).log_softmax(dim=1)
+    return divergence(log_p, classify(moved).log_softmax(dim=1))
 
 
 PROBE = 0.1  # length of the random probe: large enough for float32 differences, small against an image's own norm

@@ -12,7 +12,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -25,55 +25,28 @@ Rows = TypeVar("Rows")
 
 
 @dataclass(frozen=True)
-class RankShard:
-    """The rows of one process: `rank`, `rank + size`, `rank + 2 size`, ...
+class ProcessGroup:
+    """This process among those that train one model; a single process by default.
 
-    Batches laid end to end stay aligned that way, as long as each can be divided by `size`.
+    Its rows of a batch are `rank`, `rank + size`, `rank + 2 size`, ... Batches laid end to end stay aligned that way
+    where each can be divided by `size`.
     """
 
     rank: int = 0
     size: int = 1
 
-    def take(self, rows: Rows) -> Rows:
-        """This process's part of a batch: an array, a tensor or a list, along its first axis."""
-        return rows[self.rank :: self.size]  # type: ignore[index]
-
-
-class ShardedGenerator(torch.Generator):
-    """A generator that all processes hold in the same state; each keeps the rows of its `shard` of every draw."""
-
-    shard: RankShard
-
-    def draw_rows(self, draw: Callable[[Sequence[int]], Tensor], shape: Sequence[int]) -> Tensor:
-        """This process's rows of the whole batch: `synthsieve.io.random_streams.draw_rows` calls it."""
-        count, *rest = shape
-        return self.shard.take(draw((count * self.shard.size, *rest)))
-
-
-def shard_rng(rng: torch.Generator, shard: RankShard) -> torch.Generator:
-    """The same generator in the same state, of which this process keeps its rows; `rng` itself in a single process."""
-    if shard.size == 1:
-        return rng
-    sharded = ShardedGenerator(device=rng.device)
-    sharded.set_state(rng.get_state())
-    sharded.shard = shard
-    return sharded
-
-
-@dataclass(frozen=True)
-class ProcessGroup:
-    """This process among those that train one model; a single process by default."""
-
-    shard: RankShard = field(default_factory=RankShard)
-
     @property
     def single(self) -> bool:
-        return self.shard.size == 1
+        return self.size == 1
 
     @property
     def first(self) -> bool:
         """Whether this is rank 0, the process that writes files and reports."""
-        return self.shard.rank == 0
+        return self.rank == 0
+
+    def take(self, rows: Rows) -> Rows:
+        """This process's part of a batch: an array, a tensor or a list, along its first axis."""
+        return rows[self.rank :: self.size]  # type: ignore[index]
 
     def mean(self, values: Tensor) -> Tensor:
         """The mean over all processes, without a gradient."""
@@ -81,7 +54,7 @@ class ProcessGroup:
             return values
         total = values.detach().clone()
         distributed.all_reduce(total)
-        return total / self.shard.size
+        return total / self.size
 
     def max(self, values: Tensor) -> Tensor:
         """The elementwise maximum over all processes, without a gradient."""
@@ -131,15 +104,36 @@ class ProcessGroup:
     def check_sizes(self, sizes: dict[str, int]) -> None:
         """Refuse batches that cannot be divided among the processes."""
         for name, size in sizes.items():
-            if size % self.shard.size:
+            if size % self.size:
                 raise ConfigError(
-                    f"{name}={size} cannot be divided evenly among {self.shard.size} processes: "
-                    f"set it to a multiple of {self.shard.size}",
+                    f"{name}={size} cannot be divided evenly among {self.size} processes: "
+                    f"set it to a multiple of {self.size}",
                     code="indivisible-batch",
                 )
 
 
 SINGLE_PROCESS = ProcessGroup()
+
+
+class ShardedGenerator(torch.Generator):
+    """A generator that all processes hold in the same state; each keeps its own rows of every draw."""
+
+    group: ProcessGroup
+
+    def draw_rows(self, draw: Callable[[Sequence[int]], Tensor], shape: Sequence[int]) -> Tensor:
+        """This process's rows of the whole batch: `synthsieve.io.random_streams.draw_rows` calls it."""
+        count, *rest = shape
+        return self.group.take(draw((count * self.group.size, *rest)))
+
+
+def shard_rng(rng: torch.Generator, group: ProcessGroup) -> torch.Generator:
+    """The same generator in the same state, of which this process keeps its rows; `rng` itself in a single process."""
+    if group.single:
+        return rng
+    sharded = ShardedGenerator(device=rng.device)
+    sharded.set_state(rng.get_state())
+    sharded.group = group
+    return sharded
 
 
 class _LossWrapper(nn.Module):
@@ -181,8 +175,8 @@ def init_process_group() -> Iterator[ProcessGroup]:
     try:
         if not joined_before:
             _join(backend(gpu=torch.cuda.is_available() and distributed.is_nccl_available()))
-        group = ProcessGroup(RankShard(distributed.get_rank(), distributed.get_world_size()))
-        with _sigterm_as_error(group.shard.rank):
+        group = ProcessGroup(distributed.get_rank(), distributed.get_world_size())
+        with _sigterm_as_error(group.rank):
             yield group
     except RuntimeError as error:
         if isinstance(error, distributed.DistError) or "gloo" in str(error).lower() or "Connection" in str(error):

@@ -26,23 +26,17 @@ FORMAT = "synthsieve pool 2"
 OLD_FORMAT = "synthsieve pool 1"
 # Of each column the kind of number, and its shape: n samples, c classes, d latents.
 COLUMNS = {
-    "y": ("i", "n"),
-    "z": ("f", "nd"),
-    "chain_seed": ("i", "n"),
-    "logits_z": ("f", "nc"),
-    "logits_x": ("f", "nc"),
-    "z_reencoded": ("f", "nd"),
-    "oracle_class": ("i", "n"),
-    "entropy": ("f", "n"),
-    "reason": ("i", "n"),
-    "weight": ("f", "n"),
-    "rank": ("i", "n"),
+    **dict.fromkeys(("y", "chain_seed", "oracle_class", "reason", "rank"), ("i", "n")),
+    **dict.fromkeys(("entropy", "weight"), ("f", "n")),
+    **dict.fromkeys(("z", "z_reencoded"), ("f", "nd")),
+    **dict.fromkeys(("logits_z", "logits_x"), ("f", "nc")),
 }
-ORIGIN: dict[str, type | tuple[type, ...]] = {
+NUMBER = (int, float)
+ORIGIN: dict[str, Any] = {
     "model_hash": str,
     "num_steps": int,
-    "step_size": (int, float),
-    "temperature": (int, float),
+    "step_size": NUMBER,
+    "temperature": NUMBER,
     "decode_noise": bool,
 }
 
@@ -80,56 +74,34 @@ class _Rows:
 
 @dataclass(frozen=True)
 class Outcomes(_Rows):
-    """The outcome of each of the pool's n samples: as trained, or selected again with other settings.
+    """The outcome of each of the pool's n samples: as trained, or selected again with other settings."""
 
-    Attributes:
-        reason: int8 (n,), a `Reason`: kept by the filter, or why not.
-        weight: float64 (n,), how many samples a selected one stands for; 0 for the others.
-        rank: int64 (n,), the turn in which it was chosen within its class; -1 for those not selected.
-        entropy_ceiling: no kept entropy lies above it, nats; infinity without a filter. With `keep_fraction` of each
-            class it is the highest of the ceilings of the classes.
-        settings: what filtered and selected.
-        figures: gradient error and bound where they were measured, and what else `augment` measured; for JSON.
-        curvature_state: AdaCore's averages, for the next selection.
-    """
-
-    reason: np.ndarray
-    weight: np.ndarray
-    rank: np.ndarray
-    entropy_ceiling: float
+    reason: np.ndarray  # int8 (n,), a `Reason`: kept by the filter, or why not
+    weight: np.ndarray  # float64 (n,), how many samples a selected one stands for; 0 for the others
+    rank: np.ndarray  # int64 (n,), the turn in which it was chosen within its class; -1 for those not selected
+    entropy_ceiling: float  # no kept entropy lies above it, nats; infinity without a filter; the highest of all classes
     settings: AugmentationSettings
-    figures: dict[str, Any]
-    curvature_state: CurvatureState | None = None
+    figures: dict[str, Any]  # gradient error and bound where measured, and what else `augment` measured; for JSON
+    curvature_state: CurvatureState | None = None  # AdaCore's averages, for the next selection
 
 
 @dataclass(frozen=True)
 class SyntheticPool(_Rows):
-    """`pool_size` samples, of which some were selected; only those keep their x, the others can be drawn again.
+    """`pool_size` samples, of which some were selected; only those keep their x, the others can be drawn again."""
 
-    Attributes:
-        y: int64 (n,), the class requested of each.
-        z: float32 (n, latent_dim), the latent it ended at.
-        chain_seed: int64 (n,), the seed of its chain: with the model of `origin` it gives z and x again.
-        logits_z, logits_x, z_reencoded, oracle_class: the model's answers, see `models.generate.Samples`.
-        entropy: float64 (n,), of the classifier's prediction, in nats.
-        reason, weight, rank: its outcome in training, see `Outcomes`.
-        x: (k, *shape), the selected samples, as the source stores examples, in the order of `selected`.
-        origin: model_hash, and the settings of the chains: what drawing again needs.
-    """
-
-    y: np.ndarray
-    z: np.ndarray
-    chain_seed: np.ndarray
-    logits_z: np.ndarray
-    logits_x: np.ndarray
-    z_reencoded: np.ndarray
-    oracle_class: np.ndarray
-    entropy: np.ndarray
-    reason: np.ndarray
+    y: np.ndarray  # int64 (n,), the class requested of each
+    z: np.ndarray  # float32 (n, latent_dim), the latent it ended at
+    chain_seed: np.ndarray  # int64 (n,), the seed of its chain: with the model of `origin` it gives z and x again
+    logits_z: np.ndarray  # float32 (n, num_classes), F at z
+    logits_x: np.ndarray  # float32 (n, num_classes), F at `z_reencoded`
+    z_reencoded: np.ndarray  # float32 (n, latent_dim), the mean of q(z given x)
+    oracle_class: np.ndarray  # int64 (n,), the class that an independent classifier gives to x; -1 without one
+    entropy: np.ndarray  # float64 (n,), of the classifier's prediction, in nats
+    reason: np.ndarray  # its outcome in training, see `Outcomes`
     weight: np.ndarray
     rank: np.ndarray
-    x: np.ndarray
-    origin: Mapping[str, Any]
+    x: np.ndarray  # (k, *shape), the selected samples, as the source stores examples, in the order of `selected`
+    origin: Mapping[str, Any]  # model_hash, and the settings of the chains: what drawing again needs
 
     def __len__(self) -> int:
         return len(self.y)
@@ -166,17 +138,13 @@ class SyntheticPool(_Rows):
             )
         return LangevinSettings(*(self.origin[name] for name in ("num_steps", "step_size", "temperature")))
 
-    @property
-    def has_oracle(self) -> bool:
-        return bool((self.oracle_class != NO_ORACLE).any())
-
     def logits_at(self, place: EntropyAt) -> np.ndarray:
         """The classifier's logits at x or at z: float32 (n, num_classes)."""
         return self.logits_x if place is EntropyAt.X else self.logits_z
 
     def purity(self, rows: np.ndarray) -> float | None:
         """The share of `rows` to which the oracle gives the class requested; None without an oracle or rows."""
-        if not len(rows) or not self.has_oracle:
+        if not len(rows) or (self.oracle_class == NO_ORACLE).all():
             return None
         return float((self.oracle_class[rows] == self.y[rows]).mean())
 

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from torch import Tensor
 
@@ -14,7 +14,6 @@ from synthsieve.errors import CheckpointError, ConfigError
 from synthsieve.io.files import link_or_copy, remove_stale_partials
 from synthsieve.io.tensors import invalid_as_damaged
 from synthsieve.models.classifier import GenerativeClassifier
-from synthsieve.settings import Settings
 from synthsieve.training import checkpoint, extra_data, history
 from synthsieve.training.batches import BatchSource
 from synthsieve.training.extra_data import ExtraData
@@ -25,14 +24,7 @@ from synthsieve.training.state import TrainState
 
 @dataclass
 class Position:
-    """The state of the training loop beside the weights.
-
-    Attributes:
-        batches: gives the next batch.
-        history: the rows so far, and the open row.
-        best: the row whose weights were kept; None before the first.
-        extra_data: what step 7 chose last; None before it.
-    """
+    """The state of the training loop beside the weights: `best` is the row whose weights were kept."""
 
     batches: BatchSource
     history: History
@@ -58,35 +50,10 @@ class Position:
         self.history.restore(notes["history"], rows)
 
 
-class Recorder(Protocol):
-    """Follows a training; in data-parallel training every process has one."""
+class Recorder:
+    """Follows a training and keeps history, best weights, last extra data and last position in memory.
 
-    def resume(self, state: TrainState, position: Position, log: Callable[[str], None]) -> None:
-        """Put both where an earlier training stopped, if there is one; `log` is called with warnings."""
-
-    def save_row(self, rows: Sequence[Row]) -> None:
-        """The history has a new row, the last of `rows`."""
-
-    def save_best(self, state: TrainState, row: Row) -> None:
-        """The averaged weights are the best so far."""
-
-    def save_extra_data(self, state: TrainState, chosen: ExtraData) -> None:
-        """Step 7 chose extra data."""
-
-    def save_checkpoint(self, state: TrainState, position: Position) -> None:
-        """A place from which training can be resumed."""
-
-    def best_model(self, state: TrainState) -> GenerativeClassifier:
-        """After the training: the best weights, in the networks of `state` or in copies of them."""
-
-
-class MemoryRecorder:
-    """Keeps history, best weights, the last extra data and the last position in memory; writes nothing.
-
-    Attributes:
-        rows: the history.
-        best_weights: of the averaged networks, where they did best.
-        extra_data: what step 7 chose last.
+    In data-parallel training every process has one.
     """
 
     def __init__(self, notes: Mapping[str, Any] | None = None, rows: Sequence[Row] = ()) -> None:
@@ -96,32 +63,38 @@ class MemoryRecorder:
         self._notes = notes
 
     def resume(self, state: TrainState, position: Position, log: Callable[[str], None]) -> None:
+        """Put both where an earlier training stopped, if there is one; `log` is called with warnings."""
         if self._notes is not None:
             position.restore(self._notes, self.rows, self.extra_data)
 
     def save_row(self, rows: Sequence[Row]) -> None:
+        """The history has a new row, the last of `rows`."""
         self.rows = list(rows)
 
     def save_best(self, state: TrainState, row: Row) -> None:
+        """The averaged weights are the best so far."""
         self.best_weights = {name: value.clone() for name, value in state.averaged.state_dict().items()}
 
     def save_extra_data(self, state: TrainState, chosen: ExtraData) -> None:
+        """Step 7 chose extra data."""
         self.extra_data = chosen
 
     def save_checkpoint(self, state: TrainState, position: Position) -> None:
+        """A place from which training can be resumed."""
         self._notes = position.notes()
 
     def best_model(self, state: TrainState) -> GenerativeClassifier:
+        """After the training: the networks with the best averaged weights."""
         model = copy.deepcopy(state.averaged)
         model.load_state_dict(self.best_weights)
         return model
 
-    def branch(self) -> MemoryRecorder:
+    def branch(self) -> Recorder:
         """A recorder for a training that continues from the last checkpoint of this one."""
-        return MemoryRecorder(self._notes, self.rows)
+        return Recorder(self._notes, self.rows)
 
 
-class RunRecorder:
+class RunRecorder(Recorder):
     """Writes history, checkpoints and extra data to a run directory and resumes from it.
 
     A new run with a `base` starts where that one ended; the settings of the two may differ in what comes after
@@ -129,6 +102,7 @@ class RunRecorder:
     """
 
     def __init__(self, run: RunDirectory, *, base: RunDirectory | None = None, write: bool = True) -> None:
+        super().__init__()
         self.run, self.base, self._write = run, base, write
         self._checkpointed: ExtraData | None = None
 
@@ -142,18 +116,22 @@ class RunRecorder:
                     self._restore(run.previous, state, position)
                 except CheckpointError:
                     raise error from None
-                log(
-                    f"{run.last} cannot be used; resuming from the checkpoint before it, of step {state.step} ({error})"
-                )
+                found = f"resuming from the checkpoint before it, of step {state.step}"
+                log(f"{run.last} cannot be used; {found} ({error})")
                 if self._write:
                     link_or_copy(run.previous, run.last)
         elif self.base is not None:
-            _check_branch(state.settings)
+            steps, augment_from = state.settings.training.steps, state.settings.augment_from_step
+            if augment_from < steps:
+                raise ConfigError(
+                    f"augmentation.augment_from_step={augment_from} lies within pretraining (training.steps={steps}), "
+                    "which variants share: leave it out",
+                    code="augment-in-pretraining",
+                )
             notes = checkpoint.load(self.base.last, state, pretrained=True)
-            if state.step != run.settings.training.steps:
+            if state.step != steps:
                 raise CheckpointError(
-                    f"{self.base.path} is at step {state.step}, not at training.steps={run.settings.training.steps}: "
-                    "finish it with --resume",
+                    f"{self.base.path} is at step {state.step}, not at training.steps={steps}: finish it with --resume",
                     code="unfinished-run",
                 )
             position.restore(notes, history.read(self.base.history), None)
@@ -189,17 +167,7 @@ class RunRecorder:
         self._checkpointed = position.extra_data
 
     def best_model(self, state: TrainState) -> GenerativeClassifier:
-        checkpoint.load_weights(self.run.best, state.averaged)
-        return state.averaged
-
-
-def _check_branch(settings: Settings) -> None:
-    if settings.augment_from_step < settings.training.steps:
-        raise ConfigError(
-            f"augmentation.augment_from_step={settings.augment_from_step} lies within pretraining "
-            f"(training.steps={settings.training.steps}), which variants share: leave it out",
-            code="augment-in-pretraining",
-        )
+        return self.run.load_model()
 
 
 def prepare_resume(run: RunDirectory) -> None:

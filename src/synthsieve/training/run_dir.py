@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -26,7 +25,7 @@ from synthsieve.io.versions import versions
 from synthsieve.models.classifier import GenerativeClassifier
 from synthsieve.settings import Settings, flat_settings, settings_from
 from synthsieve.training import checkpoint
-from synthsieve.training.data import TrainingData
+from synthsieve.training.data import TrainingData, data_hash
 from synthsieve.training.parallel import SINGLE_PROCESS, ProcessGroup
 from synthsieve.training.state import CPU, TrainState, check_networks, init
 
@@ -37,13 +36,7 @@ FORMAT, OLD_FORMAT = "synthsieve run 2", "synthsieve run 1"
 class RunDirectory:
     """A run's directory and the contents of its `run.json`.
 
-    Attributes:
-        path: the directory.
-        origin: where the data come from.
-        settings: everything that decides the run.
-        split: which rows are labelled, unlabelled, validation, test.
-        encoding: how examples become network input.
-        threads: how many threads it started with; another number may round sums differently.
+    `threads` is how many threads it started with; another number may round sums differently.
     """
 
     path: Path
@@ -68,10 +61,6 @@ class RunDirectory:
     @property
     def history(self) -> Path:
         return self.path / "history.jsonl"
-
-    @property
-    def data_hash(self) -> str:
-        return f"{self.split.fingerprint}/{self.split.hash}"
 
     @staticmethod
     def exists(path: Path) -> bool:
@@ -102,7 +91,17 @@ class RunDirectory:
         check_networks(settings, run.encoding.input_spec, len(run.split.classes))
         if write:
             run.split.write(path / "split.json")
-            write_json(path / "run.json", run.to_json())
+            value = {
+                "format": FORMAT,
+                "origin": vars(origin),
+                "settings": settings.model_dump(mode="json"),
+                "split_hash": run.split.hash,
+                "classes": list(run.split.classes),
+                "encoding": run.encoding.to_json(),
+                "versions": versions(),
+                "threads": run.threads,
+            }
+            write_json(path / "run.json", value)
         return run
 
     @classmethod
@@ -186,18 +185,6 @@ class RunDirectory:
                     code="changed-settings",
                 )
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "format": FORMAT,
-            "origin": self.origin.__dict__,
-            "settings": self.settings.model_dump(mode="json"),
-            "split_hash": self.split.hash,
-            "classes": list(self.split.classes),
-            "encoding": self.encoding.to_json(),
-            "versions": versions(),
-            "threads": self.threads,
-        }
-
     def data(self, dataset: Dataset) -> TrainingData:
         """The data set with this run's split and encoding."""
         return TrainingData(dataset, self.split, self.encoding)
@@ -205,7 +192,7 @@ class RunDirectory:
     def new_train_state(self, group: ProcessGroup = SINGLE_PROCESS, device: torch.device = CPU) -> TrainState:
         """The training state before the first step."""
         spec, num_classes = self.encoding.input_spec, len(self.split.classes)
-        return init(self.settings, spec, num_classes, data_hash=self.data_hash, group=group, device=device)
+        return init(self.settings, spec, num_classes, data_hash=data_hash(self.split), group=group, device=device)
 
     def load_model(self, path: Path | None = None) -> GenerativeClassifier:
         """The averaged weights that did best on validation, or those in `path`, for prediction and sampling."""
@@ -215,4 +202,4 @@ class RunDirectory:
         """The same, with the step at which the model had these weights."""
         path = path or (self.best if self.best.is_file() else self.last)
         spec, num_classes = self.encoding.input_spec, len(self.split.classes)
-        return checkpoint.load_model(path, self.settings, spec, num_classes, self.data_hash)
+        return checkpoint.load_model(path, self.settings, spec, num_classes, data_hash(self.split))

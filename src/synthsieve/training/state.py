@@ -28,13 +28,10 @@ class TrainState:
     """A model in training.
 
     Attributes:
-        settings: everything that decides the run.
-        model: the networks that are trained.
-        averaged: their exponential moving average, used for prediction.
+        averaged: the exponential moving average of the networks, used for prediction.
         optimisers: one for each update of Algorithm 1: `prior` (step 4), `elbo` (step 5), `labels` (steps 6 and 8).
         rngs: a random generator for each name in `STREAMS`.
         data_hash: identifies data and split; a checkpoint of other data is refused.
-        step: updates done so far.
         metrics: what the last step measured.
         group: the processes that train this model, each with its rows of every batch.
         sync_gradients: what losses pass through on their way to `backward`.
@@ -52,6 +49,7 @@ class TrainState:
     sync_gradients: Callable[[Tensor], Tensor] = field(init=False)
 
     def __post_init__(self) -> None:
+        attach_rng(self.model, self.rngs["dropout"])
         self.sync_gradients = self.group.sync_gradients(self.model)
 
     def update(self, name: str, loss: Tensor, **metrics: Tensor) -> None:
@@ -81,7 +79,11 @@ class TrainState:
         pretraining = self.step <= self.settings.training.steps
         decay = self.settings.training.ema_decay if pretraining else self.settings.augmentation.ema_decay
         decay = min(decay, (1 + self.step) / (10 + self.step))
-        torch._foreach_lerp_(_floats(self.averaged), _floats(self.model), 1 - decay)
+        averaged, weights = (
+            [value for value in (*module.parameters(), *module.buffers()) if value.dtype.is_floating_point]
+            for module in (self.averaged, self.model)
+        )
+        torch._foreach_lerp_(averaged, weights, 1 - decay)
 
     def fork(self, settings: Settings | None = None, *, fresh_rngs: bool = False) -> TrainState:
         """A copy in a single process that leaves this one unchanged, perhaps with other settings.
@@ -91,7 +93,7 @@ class TrainState:
         settings = settings or self.settings
         shared = {id(rng): rng for rng in self.rngs.values()}  # dropout holds one: it is replaced, not copied
         model = copy.deepcopy(self.model, shared)
-        forked = _with_optimisers(model, copy.deepcopy(self.averaged), settings, self.data_hash, SINGLE_PROCESS)
+        forked = _state(model, copy.deepcopy(self.averaged), settings, self.data_hash, SINGLE_PROCESS)
         for name, optimiser in self.optimisers.items():
             restore_optimiser(forked.optimisers[name], copy.deepcopy(optimiser.state_dict()))
         if not fresh_rngs:
@@ -114,7 +116,7 @@ def init(
     model = build_networks(settings, input_spec, num_classes)
     model.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]  # a fifth faster on CPUs
     averaged = copy.deepcopy(model).requires_grad_(False).eval()
-    return _with_optimisers(model, averaged, settings, data_hash, group)
+    return _state(model, averaged, settings, data_hash, group)
 
 
 def build_networks(
@@ -139,20 +141,15 @@ def check_networks(settings: Settings, input_spec: InputSpec, num_classes: int) 
         build_networks(settings, input_spec, num_classes)
 
 
-def _with_optimisers(
-    model: GenerativeClassifier,
-    averaged: GenerativeClassifier,
-    settings: Settings,
-    data_hash: str,
-    group: ProcessGroup,
+def _state(
+    model: GenerativeClassifier, averaged: GenerativeClassifier, settings: Settings, data_hash: str, group: ProcessGroup
 ) -> TrainState:
-    rngs = {name: shard_rng(torch_stream(settings.seed, name), group.shard) for name in STREAMS}
-    attach_rng(model, rngs["dropout"])
+    rngs = {name: shard_rng(torch_stream(settings.seed, name), group) for name in STREAMS}
     return TrainState(settings, model, averaged, _optimisers(model, settings.training), rngs, data_hash, group=group)
 
 
 def non_finite(step: int, metric: str, number: float) -> NonFiniteLossError:
-    """The error for a metric that is no longer a finite number."""
+    """The error for a metric that is not a finite number."""
     return NonFiniteLossError(
         step,
         metric,
@@ -193,13 +190,11 @@ def _optimisers(model: GenerativeClassifier, settings: TrainingSettings) -> dict
     Adam cancels a factor on its whole loss, so the ELBO's weight is a factor on the learning rates of steps 4 and 5.
     Weight decay belongs to the labels' update alone: it is there that few examples meet many weights.
     """
-    energy, encoder = list(model.energy.parameters()), list(model.encoder.parameters())
-    generator = list(model.generator.parameters())
+    energy, encoder, generator = (list(part.parameters()) for part in (model.energy, model.encoder, model.generator))
+    prior_rate, elbo_rate = settings.prior_learning_rate, settings.elbo_learning_rate
     return {
-        "prior": _adam(energy, settings.elbo_weight * settings.prior_learning_rate),
-        "elbo": _adam(
-            [*encoder, *generator], settings.elbo_weight * settings.elbo_learning_rate, momentum=settings.elbo_momentum
-        ),
+        "prior": _adam(energy, settings.elbo_weight * prior_rate),
+        "elbo": _adam([*encoder, *generator], settings.elbo_weight * elbo_rate, momentum=settings.elbo_momentum),
         # The generator is touched by it only where the implicit form gives it a gradient.
         "labels": _adam([*energy, *encoder, *generator], settings.label_learning_rate, decay=settings.weight_decay),
     }
@@ -217,16 +212,9 @@ def _adam(
 
 
 def restore_optimiser(optimiser: torch.optim.Optimizer, state: dict[str, Any]) -> None:
-    """`optimiser.load_state_dict(state)`, each moment laid out in memory as its weights are: a fused step reads them
-    side by side, whatever their strides say."""
+    """Load `state`, each moment laid out in memory as its weights are: a fused step reads them side by side."""
     optimiser.load_state_dict(state)
     for weight, values in optimiser.state.items():
         for name, value in values.items():
             if value.shape == weight.shape:
                 values[name] = torch.empty_like(weight, requires_grad=False).copy_(value)
-
-
-def _floats(module: nn.Module) -> list[Tensor]:
-    """Its weights and statistics, in order."""
-    both = (*module.parameters(), *module.buffers())
-    return [value for value in both if value.dtype.is_floating_point]

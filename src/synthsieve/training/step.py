@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -20,16 +21,7 @@ from synthsieve.training.state import TrainState, ramp_at
 LABELS_ONLY = GradientScale(label=1.0, style=0.0)
 
 
-@dataclass(frozen=True)
-class Weighted:
-    """Examples with a label and a weight: x (n, *shape), y int64 (n,), weights (n,) of mean about 1."""
-
-    x: Tensor
-    y: Tensor
-    weights: Tensor
-
-    def to(self, device: torch.device) -> Weighted:
-        return Weighted(self.x.to(device), self.y.to(device), self.weights.to(device))
+Examples = tuple[Tensor, Tensor, Tensor]  # x (n, *shape), y int64 (n,), weights (n,) of mean about 1
 
 
 @dataclass(frozen=True)
@@ -51,17 +43,20 @@ class Batch:
     unlabeled_x: Tensor
     labeled_weights: Tensor | None = None
     class_shares: Tensor | None = None
-    synthetic: Weighted | None = None
-    pseudo: Weighted | None = None
+    synthetic: Examples | None = None
+    pseudo: Examples | None = None
 
     def classified_x(self) -> Tensor:
         """The labelled x, then the synthetic, then the pseudo-labelled. (k, *shape)."""
-        return torch.cat([self.labeled_x, *(added.x for added in (self.synthetic, self.pseudo) if added is not None)])
+        return torch.cat([self.labeled_x, *(added[0] for added in (self.synthetic, self.pseudo) if added is not None)])
 
     def to(self, device: torch.device) -> Batch:
         """The same batch, where the networks are."""
-        moved = {name: part.to(device) for name, part in vars(self).items() if part is not None}
-        return replace(self, **moved)
+
+        def moved(part: Any) -> Any:
+            return tuple(map(moved, part)) if isinstance(part, tuple) else None if part is None else part.to(device)
+
+        return Batch(**{name: moved(part) for name, part in vars(self).items()})
 
 
 def take_step(state: TrainState, batch: Batch) -> None:
@@ -155,7 +150,7 @@ def learn_labels(state: TrainState, batch: Batch, seen: Posterior | None = None)
     if implicit.enabled and state.step >= state.settings.augment_from_step:
         metrics["implicit_cross_entropy"] = implicit_cross_entropy(
             state.model,
-            implicit.batch // state.group.shard.size,
+            implicit.batch // state.group.size,
             settings=implicit,
             step_size=state.settings.sampling.step_size,
             train_on=settings.train_on,
@@ -211,10 +206,11 @@ def _extra_data_loss(state: TrainState, batch: Batch, logits: Tensor, metrics: d
         "pseudo": state.settings.pseudo_labels.loss_weight,
     }
     for name, coefficient in coefficients.items():
-        added: Weighted | None = getattr(batch, name)
+        added: Examples | None = getattr(batch, name)
         if added is not None:
-            added_logits, logits = logits[: len(added.y)], logits[len(added.y) :]
-            metrics[f"{name}_cross_entropy"] = objectives.cross_entropy(added_logits, added.y, added.weights)
+            _, y, weights = added
+            added_logits, logits = logits[: len(y)], logits[len(y) :]
+            metrics[f"{name}_cross_entropy"] = objectives.cross_entropy(added_logits, y, weights)
             loss = loss + coefficient * metrics[f"{name}_cross_entropy"]
     return loss
 
@@ -237,25 +233,18 @@ def _unlabeled_loss(
     def classify(x: Tensor) -> Tensor:
         return model.energy.class_logits(model.encoder.with_style_of(x, mean))
 
+    rng = state.rngs["smoothness"]
     with fixed_statistics(model.encoder):
         if settings.smoothness_weight:
-            metrics["roughness"] = objectives.roughness(
-                classify,
-                model.encoder.embed(x),
-                log_p,
-                radius=settings.smoothness_radius,
-                rng=state.rngs["smoothness"],
-            )
+            embedded, radius = model.encoder.embed(x), settings.smoothness_radius
+            metrics["roughness"] = objectives.roughness(classify, embedded, log_p, radius=radius, rng=rng)
             weight = settings.smoothness_weight * ramp_at(state.step, settings.smoothness_ramp)
             loss = loss + weight * metrics["roughness"]
         if settings.latent_smoothness_weight:
-            metrics["latent_roughness"] = objectives.latent_roughness(
-                classify,
-                _along_generator(state, x, mean),
-                mean[:, _first_moved(state) :],
-                log_p,
-                radius=settings.latent_smoothness_radius,
-                rng=state.rngs["smoothness"],
+            moving, radius = mean[:, _first_moved(state) :], settings.latent_smoothness_radius
+            move = _along_generator(state, x, mean)
+            metrics["latent_roughness"] = objectives.roughness(
+                classify, moving, log_p, radius=radius, rng=rng, move=move
             )
             weight = settings.latent_smoothness_weight * ramp_at(state.step, settings.latent_smoothness_ramp)
             loss = loss + weight * metrics["latent_roughness"]

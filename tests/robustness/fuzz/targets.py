@@ -47,9 +47,8 @@ from synthsieve.selection.select import select
 from synthsieve.settings import load_settings
 from synthsieve.training import checkpoint, extra_data, history, loop
 from synthsieve.training.defaults import settings_for
-from synthsieve.training.extra_data import ExtraData
+from synthsieve.training.extra_data import ExtraData, PseudoLabels
 from synthsieve.training.pool import SyntheticPool
-from synthsieve.training.pseudo_labels import PseudoLabels
 from synthsieve.training.run_dir import RunDirectory
 from tests.data import made_up, made_up_sounds
 from tests.distributed import example_rows as distributed_rows

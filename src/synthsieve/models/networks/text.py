@@ -128,33 +128,19 @@ def make_sentence_encoder(
     """A `SentenceEncoder` with word vectors `vectors` (vocabulary, embedding); other weights are drawn from `rng`."""
     vocabulary, embedding = vectors.shape
     encoder = build(
-        lambda: SentenceEncoder(vocabulary, out_features, embedding=embedding, width=width, dropout=dropout),
-        rng=rng,
+        lambda: SentenceEncoder(vocabulary, out_features, embedding=embedding, width=width, dropout=dropout), rng=rng
     )
-    encoder.words.copy_(_unit_mean_square(vectors, rng))
+    # A word without a vector gets a random one; pad, bos, unk and eos get zeros. A mean square norm of 1 gives a
+    # smoothness radius a meaning (Miyato 2017).
+    random = torch.randn(vectors.shape, generator=rng) / math.sqrt(embedding)
+    vectors = torch.where(vectors.norm(dim=1, keepdim=True) == 0, random, vectors)
+    vectors[:SPECIAL] = 0
+    encoder.words.copy_(vectors * math.sqrt(max(1, vocabulary - SPECIAL)) / vectors.norm().clamp_min(1e-12))
     return encoder
 
 
-def _unit_mean_square(vectors: Tensor, rng: torch.Generator) -> Tensor:
-    """The vectors scaled to a mean square norm of 1, so that a smoothness radius has a meaning (Miyato 2017).
-
-    A word without a vector gets a random one; pad, bos, unk and eos get zeros.
-    """
-    unknown = vectors.norm(dim=1) == 0
-    random = torch.randn(vectors.shape, generator=rng) / math.sqrt(vectors.shape[1])
-    vectors = torch.where(unknown.unsqueeze(1), random, vectors)
-    vectors[:SPECIAL] = 0
-    return vectors * math.sqrt(max(1, len(vectors) - SPECIAL)) / vectors.norm().clamp_min(1e-12)
-
-
 def make_next_word(
-    vectors: Tensor,
-    choices: int,
-    *,
-    latent_dim: int,
-    width: int,
-    word_dropout: float,
-    rng: torch.Generator,
+    vectors: Tensor, choices: int, *, latent_dim: int, width: int, word_dropout: float, rng: torch.Generator
 ) -> NextWord:
     """A `NextWord` with initial embeddings `vectors` (vocabulary, embedding); other weights are drawn from `rng`."""
     vocabulary, embedding = vectors.shape

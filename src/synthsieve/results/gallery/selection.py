@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TypeVar
 
 import numpy as np
@@ -18,7 +18,7 @@ from synthsieve.errors import SelectionError
 from synthsieve.io.progress import Progress
 from synthsieve.results.pool_view import PoolView, changed_settings
 from synthsieve.selection.coreset import compile_kernels
-from synthsieve.selection.entropy import Reason, Survivors
+from synthsieve.selection.entropy import Reason
 from synthsieve.selection.gradients import residuals_of_logits
 from synthsieve.settings import AugmentationSettings, Coreset, EntropyAt, GradientSource
 from synthsieve.training.pool import Outcomes
@@ -126,7 +126,7 @@ class SelectionCache:
             done, outcomes = self._done.get(key, 0.0), self._previews.get(key)
         if outcomes is None:
             try:
-                outcomes = preview(view, _survivors(view, settings), settings)
+                outcomes = preview(view, _survivors(view, settings))
             except SelectionError as error:
                 return _empty(view, settings, str(error))
             with self._changed:
@@ -214,7 +214,7 @@ def _select(view: PoolView, settings: AugmentationSettings, progress: Progress |
     return GallerySelection(view.select(settings, progress=progress))
 
 
-def _survivors(view: PoolView, settings: AugmentationSettings) -> Survivors:
+def _survivors(view: PoolView, settings: AugmentationSettings) -> Outcomes:
     return view.filter(settings)
 
 
@@ -228,9 +228,9 @@ def _empty(view: PoolView, settings: AugmentationSettings, note: str) -> Gallery
     return GallerySelection(Outcomes(reason, np.zeros(len(view)), rank, ceiling, settings, {}), note=note)
 
 
-def preview(view: PoolView, survivors: Survivors, settings: AugmentationSettings) -> Outcomes:
+def preview(view: PoolView, filtered: Outcomes) -> Outcomes:
     """Outcomes with as many selected samples as the exact ones, in milliseconds; without a gradient bound."""
-    kept = np.flatnonzero(survivors.kept)
+    settings, kept = filtered.settings, np.flatnonzero(filtered.kept)
     y = view.pool.y[kept]
     logits = view.pool.logits_z if settings.gradients is GradientSource.DRAWN else view.pool.logits_x
     residuals = residuals_of_logits(logits[kept], y)
@@ -242,7 +242,7 @@ def preview(view: PoolView, survivors: Survivors, settings: AugmentationSettings
         heaviest_first = np.argsort(-weights, kind="stable")
         selected = kept[rows[medoids[heaviest_first]]]
         weight[selected], rank[selected] = weights[heaviest_first], np.arange(len(selected))
-    return Outcomes(survivors.reason, weight, rank, survivors.ceiling, settings, {})
+    return replace(filtered, weight=weight, rank=rank)
 
 
 def medoids_on_line(residuals: np.ndarray, label: int, count: int) -> tuple[np.ndarray, np.ndarray]:
