@@ -71,6 +71,5 @@ def main(arguments: list[str] | None = None) -> None:
 
 def _report_interrupt() -> None:
     typer.echo(
-        "synthsieve: interrupted; to continue, repeat the command (run, reproduce) or add --resume (fit)",
-        err=True,
+        "synthsieve: interrupted; to continue, repeat the command (run, reproduce) or add --resume (fit)", err=True
     )

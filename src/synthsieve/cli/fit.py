@@ -47,9 +47,7 @@ def fit(
     from synthsieve.io.progress import for_stream
 
     result = fit_(
-        **given,
-        progress=lambda name: for_stream(name, quiet=quiet),
-        log=lambda message: say(message, as_json=as_json),
+        **given, progress=lambda name: for_stream(name, quiet=quiet), log=lambda message: say(message, as_json=as_json)
     )
     if result.is_main:
         finish(result.as_dict(), result.lines(), as_json=as_json)

@@ -59,8 +59,7 @@ Features = Annotated[
     Path | None, typer.Option(help="A .npy of embeddings to train on, one row for each row of the table.")
 ]
 ImageSize = Annotated[
-    str | None,
-    typer.Option(help="Resize the images of a folder to this size, such as 64 or 64x48 (width x height)."),
+    str | None, typer.Option(help="Resize the images of a folder to this size, such as 64 or 64x48 (width x height).")
 ]
 Test = Annotated[Path | None, typer.Option(help="A file of labelled examples to measure on.")]
 Validation = Annotated[Path | None, typer.Option(help="A file of labelled examples to choose the model on.")]
@@ -75,8 +74,7 @@ Workers = Annotated[
     typer.Option(min=0, help="Parallel processes, of one thread each (default: one per core; 0: only this one)."),
 ]
 Cluster = Annotated[
-    str | None,
-    typer.Option(help="Run on Ray: `local` for workers on this machine, or HOST:PORT of a running cluster."),
+    str | None, typer.Option(help="Run on Ray: `local` for workers on this machine, or HOST:PORT of a running cluster.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object to standard output.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the full traceback of an error.")]

@@ -59,9 +59,7 @@ def run(
     from synthsieve.io.progress import for_stream
 
     result = run_(
-        **given,
-        progress=lambda name: for_stream(name, quiet=quiet),
-        log=lambda message: say(message, as_json=as_json),
+        **given, progress=lambda name: for_stream(name, quiet=quiet), log=lambda message: say(message, as_json=as_json)
     )
     for warning in result.warnings:
         say(f"warning: {warning}", as_json=as_json)

@@ -66,11 +66,7 @@ def paired_differences(given: Mapping[str, Sequence[Any]], baseline: str) -> dic
 
 
 def resample_nested(
-    differences: Sequence[np.ndarray],
-    weights: np.ndarray,
-    strata: Sequence[np.ndarray],
-    *,
-    rng: np.random.Generator,
+    differences: Sequence[np.ndarray], weights: np.ndarray, strata: Sequence[np.ndarray], *, rng: np.random.Generator
 ) -> np.ndarray:
     """Resampled differences where each seed has separate examples: float64 (resamples,).
 

@@ -365,12 +365,7 @@ def compare_paired(
 
 
 def choose(
-    validation: ArmAnswers,
-    *,
-    baseline: str,
-    shared_items: bool,
-    margin: float = 1.0,
-    metric: Metric = Metric.ACCURACY,
+    validation: ArmAnswers, *, baseline: str, shared_items: bool, margin: float = 1.0, metric: Metric = Metric.ACCURACY
 ) -> Choice:
     """The arm with the best validation score among those with difference > margin * standard_error; or the baseline.
 

@@ -116,12 +116,7 @@ class Pool(Protocol):
 
 
 def run_jobs(
-    tasks: Sequence[Task],
-    origin: Origin,
-    *,
-    workers: int,
-    progress: Progress | None = None,
-    pool: Pool | None = None,
+    tasks: Sequence[Task], origin: Origin, *, workers: int, progress: Progress | None = None, pool: Pool | None = None
 ) -> None:
     """Finish every task, each after those it depends on; interrupted ones are resumed.
 

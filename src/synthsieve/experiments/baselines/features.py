@@ -155,10 +155,7 @@ def _encoded_transformer(dataset: Dataset, rows: np.ndarray) -> Any:
 
 def _text_transformer(dataset: Dataset, rows: np.ndarray) -> Any:
     words = TfidfVectorizer(
-        ngram_range=(1, 2),
-        min_df=min(RARE_WORDS, 1 + len(rows) // 1000),
-        sublinear_tf=True,
-        token_pattern=r"(?u)\S+",
+        ngram_range=(1, 2), min_df=min(RARE_WORDS, 1 + len(rows) // 1000), sublinear_tf=True, token_pattern=r"(?u)\S+"
     )
     return Pipeline([("decode", FunctionTransformer(_sentences)), ("tf-idf", words)])
 
