@@ -23,21 +23,13 @@ CROSS_FITTED = "cross-fitting"
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Metrics of a model.
+    """Metrics of a model."""
 
-    Attributes:
-        part: `test`, `validation`, `cross-fitting` where each label was held out in turn, or the name of a test file.
-        classes: the class names.
-        metrics: plain numbers by name; see `evaluation.metrics.Metrics`.
-        interval_95: 95 % interval of the accuracy, over the choice of examples.
-        metadata: settings, split hash and versions.
-    """
-
-    part: str
-    classes: tuple[str, ...]
-    metrics: dict[str, Any]
-    interval_95: tuple[float, float]
-    metadata: dict[str, Any]
+    part: str  # `test`, `validation`, `cross-fitting` where each label was held out in turn, or the name of a test file
+    classes: tuple[str, ...]  # the class names
+    metrics: dict[str, Any]  # plain numbers by name; see `evaluation.metrics.Metrics`
+    interval_95: tuple[float, float]  # 95 % interval of the accuracy, over the choice of examples
+    metadata: dict[str, Any]  # settings, split hash and versions
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""

@@ -28,27 +28,16 @@ from synthsieve.training.run_dir import RunDirectory
 
 @dataclass(frozen=True)
 class FitSummary:
-    """A finished training.
+    """A finished training."""
 
-    Attributes:
-        run: the run folder: settings, split, encoding; `run.load_model()` loads the trained model.
-        steps: steps done in all.
-        best_step: the step whose weights were kept.
-        validation_accuracy: of those weights; None without validation rows.
-        test: figures on the test rows; None without test rows.
-        seconds: wall time of this call's part of the training.
-        warnings: a sentence for each figure that diverged during training.
-        is_main: False in all but one of the processes that torchrun started.
-    """
-
-    run: RunDirectory
-    steps: int
-    best_step: int
-    validation_accuracy: float | None
-    test: Scores | None
-    seconds: float
-    warnings: tuple[str, ...]
-    is_main: bool = True
+    run: RunDirectory  # the run folder: settings, split, encoding; `run.load_model()` loads the trained model
+    steps: int  # steps done in all
+    best_step: int  # the step whose weights were kept
+    validation_accuracy: float | None  # of those weights; None without validation rows
+    test: Scores | None  # figures on the test rows; None without test rows
+    seconds: float  # wall time of this call's part of the training
+    warnings: tuple[str, ...]  # a sentence for each figure that diverged during training
+    is_main: bool = True  # False in all but one of the processes that torchrun started
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""

@@ -35,19 +35,12 @@ RUN_FILES = ("history.csv", "history.jsonl")  # files of a run with a suffix tha
 
 @dataclass(frozen=True)
 class Predictions:
-    """Predictions for new examples, in the order of the input.
+    """Predictions for new examples, in the order of the input."""
 
-    Attributes:
-        classes: (k,) the labels.
-        probabilities: float64 (n, k), in the order of `classes`.
-        files: the name of each example's file; None where examples are rows.
-        notes: remarks on the examples or on the model.
-    """
-
-    classes: np.ndarray
-    probabilities: np.ndarray
-    files: tuple[str, ...] | None = None
-    notes: tuple[str, ...] = ()
+    classes: np.ndarray  # (k,) the labels
+    probabilities: np.ndarray  # float64 (n, k), in the order of `classes`
+    files: tuple[str, ...] | None = None  # the name of each example's file; None where examples are rows
+    notes: tuple[str, ...] = ()  # remarks on the examples or on the model
 
     def __len__(self) -> int:
         return len(self.probabilities)

@@ -40,33 +40,19 @@ TABLE_PRESETS = {"svhn": "svhn-table"}  # where the paper's table needs another 
 
 @dataclass(frozen=True)
 class RunResult:
-    """The result of `run`.
+    """The result of `run`."""
 
-    Attributes:
-        out: the folder.
-        answer: whether synthetic data helped, with reasons and what to do next.
-        comparison: every variant against real data only, on held-out labels.
-        choice: the variant that validation preferred; None without labels to choose on.
-        chosen: the variant whose model was kept.
-        model: the folder of that model, for `synthsieve.load`.
-        synthetic: files with the samples that it was trained on; empty where it was trained on real data only.
-        figures: pictures written.
-        report: the HTML report.
-        table: all figures, as in OUT/table.json.
-        warnings: a sentence for each figure that diverged in training.
-    """
-
-    out: Path
-    answer: Answer
-    comparison: ComparisonResult
-    choice: Choice | None
-    chosen: str
-    model: Path
-    synthetic: list[Path]
-    figures: list[Path]
-    report: Path
-    table: ResultsTable
-    warnings: list[str]
+    out: Path  # the folder
+    answer: Answer  # whether synthetic data helped, with reasons and what to do next
+    comparison: ComparisonResult  # every variant against real data only, on held-out labels
+    choice: Choice | None  # the variant that validation preferred; None without labels to choose on
+    chosen: str  # the variant whose model was kept
+    model: Path  # the folder of that model, for `synthsieve.load`
+    synthetic: list[Path]  # files with the samples that it was trained on; empty where it was trained on real data only
+    figures: list[Path]  # pictures written
+    report: Path  # the HTML report
+    table: ResultsTable  # all figures, as in OUT/table.json
+    warnings: list[str]  # a sentence for each figure that diverged in training
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""

@@ -20,25 +20,15 @@ from synthsieve.training.run_dir import RunDirectory
 
 @dataclass(frozen=True)
 class SampleResult:
-    """Samples that were drawn and written.
+    """Samples that were drawn and written."""
 
-    Attributes:
-        path: the .npz with x, y, classes and latent; with a cluster, a folder of shards.
-        per_class: samples of each class.
-        classes: the class names of the model.
-        drawn_classes: the class names that were drawn.
-        samples: the arrays; None with a cluster, whose shards may not fit into memory.
-        readable: files for people beside `path`: a picture, a table, sounds or sentences.
-        shards: with a cluster, the files in `path`.
-    """
-
-    path: Path
-    per_class: int
-    classes: tuple[str, ...]
-    drawn_classes: tuple[str, ...]
-    samples: Samples | None
-    readable: list[Path]
-    shards: list[Path] | None = None
+    path: Path  # the .npz with x, y, classes and latent; with a cluster, a folder of shards
+    per_class: int  # samples of each class
+    classes: tuple[str, ...]  # the class names of the model
+    drawn_classes: tuple[str, ...]  # the class names that were drawn
+    samples: Samples | None  # the arrays; None with a cluster, whose shards may not fit into memory
+    readable: list[Path]  # files for people beside `path`: a picture, a table, sounds or sentences
+    shards: list[Path] | None = None  # with a cluster, the files in `path`
 
     @property
     def count(self) -> int:

@@ -31,26 +31,17 @@ ARMS = (Arm.REAL_ONLY, Arm.CRAIG, Arm.CRAIG_PSEUDO)
 
 @dataclass(frozen=True)
 class Augmentation:
-    """Synthetic examples worth keeping, and whether they helped.
+    """Synthetic examples worth keeping, and whether they helped."""
 
-    Attributes:
-        X: the kept examples, in the container that `fit` was given.
-        y: their labels, in the type that `fit` was given.
-        sample_weight: float64 (k,), how many drawn samples each represents, of mean 1.
-        paired_comparison: training continued with these examples, and with pseudo-labels too, against training
-            continued with real data alone, on labels that none of them saw.
-        pool: every sample drawn, with its outcome.
-        helped: whether these examples are shown to help: the whole interval lies above zero.
-        classifier: the estimator trained with them, where they helped; otherwise the fitted one.
-    """
-
-    X: Any
-    y: np.ndarray
-    sample_weight: np.ndarray
+    X: Any  # the kept examples, in the container that `fit` was given
+    y: np.ndarray  # their labels, in the type that `fit` was given
+    sample_weight: np.ndarray  # float64 (k,), how many drawn samples each represents, of mean 1
+    # training continued with these examples, and with pseudo-labels too, against training continued with real
+    # data alone, on labels that none of them saw
     paired_comparison: ComparisonResult
-    pool: SyntheticPool
-    helped: bool
-    classifier: Estimator
+    pool: SyntheticPool  # every sample drawn, with its outcome
+    helped: bool  # whether these examples are shown to help: the whole interval lies above zero
+    classifier: Estimator  # the estimator trained with them, where they helped; otherwise the fitted one
 
     def __str__(self) -> str:
         return f"{self.paired_comparison.table()}{self._summary()}\n"

@@ -17,19 +17,12 @@ from synthsieve.models.classifier import GenerativeClassifier
 
 @dataclass(frozen=True)
 class Scores:
-    """Scores of a classifier on labelled examples.
+    """Scores of a classifier on labelled examples."""
 
-    Attributes:
-        accuracy: share of examples whose most probable class is correct.
-        cross_entropy: mean -log p(correct class), nats.
-        per_class: accuracy within each class; NaN for a class without examples.
-        count: number of examples.
-    """
-
-    accuracy: float
-    cross_entropy: float
-    per_class: tuple[float, ...]
-    count: int
+    accuracy: float  # share of examples whose most probable class is correct
+    cross_entropy: float  # mean -log p(correct class), nats
+    per_class: tuple[float, ...]  # accuracy within each class; NaN for a class without examples
+    count: int  # number of examples
 
     @property
     def balanced_accuracy(self) -> float:

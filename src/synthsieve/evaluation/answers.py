@@ -20,17 +20,11 @@ FIELDS = ("rows", "y", "probabilities")
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """A model's probabilities on the examples of one part of a split.
+    """A model's probabilities on the examples of one part of a split."""
 
-    Attributes:
-        rows: int64 (n,), which examples of the data set.
-        y: int64 (n,), their labels.
-        probabilities: float32 (n, num_classes).
-    """
-
-    rows: np.ndarray
-    y: np.ndarray
-    probabilities: np.ndarray
+    rows: np.ndarray  # int64 (n,), which examples of the data set
+    y: np.ndarray  # int64 (n,), their labels
+    probabilities: np.ndarray  # float32 (n, num_classes)
 
     def __len__(self) -> int:
         return len(self.y)

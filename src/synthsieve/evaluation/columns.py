@@ -21,40 +21,27 @@ CATEGORICAL = (ColumnType.CATEGORY, ColumnType.BOOLEAN)
 
 @dataclass(frozen=True)
 class ColumnDistance:
-    """Distance of the distributions of one column.
+    """Distance of the distributions of one column."""
 
-    Attributes:
-        name: column name.
-        measure: `total variation` (categories, missing among them) or `Kolmogorov-Smirnov` (numbers and dates).
-        distance: 0 (the same) to 1 (nothing in common).
-        missing_real, missing_synthetic: share of missing cells.
-    """
-
-    name: str
-    measure: str
-    distance: float
-    missing_real: float
+    name: str  # column name
+    measure: str  # `total variation` (categories, missing among them) or `Kolmogorov-Smirnov` (numbers and dates)
+    distance: float  # 0 (the same) to 1 (nothing in common)
+    missing_real: float  # share of missing cells
     missing_synthetic: float
 
 
 @dataclass(frozen=True)
 class TableFidelity:
-    """Marginals and pairs of synthetic rows beside those of real ones.
+    """Marginals and pairs of synthetic rows beside those of real ones."""
 
-    Attributes:
-        columns: each column that is modelled.
-        marginal_distance: the mean of their distances.
-        association_real, association_synthetic: (columns, columns), the dependence of two columns: Pearson's
-            correlation of two numbers, Cramer's V of two categories, the correlation ratio of one of each.
-        association_distance: mean absolute difference between the two over all pairs; 0 for a single column.
-        floor: the same for held-out real rows in place of the synthetic ones: the smallest distances to expect.
-    """
-
-    columns: tuple[ColumnDistance, ...]
-    marginal_distance: float
+    columns: tuple[ColumnDistance, ...]  # each column that is modelled
+    marginal_distance: float  # the mean of their distances
+    # (columns, columns), the dependence of two columns: Pearson's correlation of two numbers, Cramer's V of two
+    # categories, the correlation ratio of one of each
     association_real: tuple[tuple[float, ...], ...]
     association_synthetic: tuple[tuple[float, ...], ...]
-    association_distance: float
+    association_distance: float  # mean absolute difference between the two over all pairs; 0 for a single column
+    # the same for held-out real rows in place of the synthetic ones: the smallest distances to expect
     floor: TableFidelity | None = None
 
     def as_dict(self) -> dict[str, Any]:

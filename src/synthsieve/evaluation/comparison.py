@@ -89,19 +89,12 @@ class ArmScores:
 
 @dataclass(frozen=True)
 class Comparison:
-    """One arm against the baseline.
+    """One arm against the baseline."""
 
-    Attributes:
-        arm: the arm's name.
-        differences: its score minus the baseline's, one per seed.
-        interval: low and high end of the 95 % interval of their mean.
-        differing: number of answers, over all seeds, that only one of the two got right.
-    """
-
-    arm: str
-    differences: tuple[float, ...]
-    interval: tuple[float, float]
-    differing: int
+    arm: str  # the arm's name
+    differences: tuple[float, ...]  # its score minus the baseline's, one per seed
+    interval: tuple[float, float]  # low and high end of the 95 % interval of their mean
+    differing: int  # number of answers, over all seeds, that only one of the two got right
 
     @property
     def difference(self) -> float:
@@ -123,27 +116,16 @@ class Comparison:
 
 @dataclass(frozen=True)
 class ComparisonResult:
-    """Every arm against one baseline.
+    """Every arm against one baseline."""
 
-    Attributes:
-        baseline: the arm the others are compared with.
-        arms: all arms with the baseline, in the given order.
-        comparisons: the others, in the given order.
-        num_items: number of test examples of each seed.
-        shared_items: whether all seeds were tested on the same examples.
-        resamples: number of bootstrap resamples.
-        note: how to read the intervals; may be empty.
-        metric: what is compared; log-loss is negated, so that higher is better.
-    """
-
-    baseline: str
-    arms: tuple[ArmScores, ...]
-    comparisons: tuple[Comparison, ...]
-    num_items: tuple[int, ...]
-    shared_items: bool
-    resamples: int
-    note: str
-    metric: Metric = Metric.ACCURACY
+    baseline: str  # the arm the others are compared with
+    arms: tuple[ArmScores, ...]  # all arms with the baseline, in the given order
+    comparisons: tuple[Comparison, ...]  # the others, in the given order
+    num_items: tuple[int, ...]  # number of test examples of each seed
+    shared_items: bool  # whether all seeds were tested on the same examples
+    resamples: int  # number of bootstrap resamples
+    note: str  # how to read the intervals; may be empty
+    metric: Metric = Metric.ACCURACY  # what is compared; log-loss is negated, so that higher is better
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -211,19 +193,12 @@ class ComparisonResult:
 
 @dataclass(frozen=True)
 class Candidate:
-    """One arm on validation.
+    """One arm on validation."""
 
-    Attributes:
-        arm: its name.
-        accuracy: mean over seeds.
-        difference: `accuracy` minus the baseline's.
-        standard_error: of the paired `difference`, over the choice of validation examples.
-    """
-
-    arm: str
-    accuracy: float
-    difference: float
-    standard_error: float
+    arm: str  # its name
+    accuracy: float  # mean over seeds
+    difference: float  # `accuracy` minus the baseline's
+    standard_error: float  # of the paired `difference`, over the choice of validation examples
 
     def clears(self, margin: float) -> bool:
         """difference > margin * standard_error; the factor makes equality false whatever the rounding."""
@@ -232,21 +207,13 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Choice:
-    """Which arm to use.
+    """Which arm to use."""
 
-    Attributes:
-        arm: the chosen arm; the baseline where no other is better by the margin.
-        baseline: the default.
-        baseline_accuracy: on validation, mean over seeds.
-        candidates: the other arms, in the given order.
-        margin: the required number of standard errors.
-    """
-
-    arm: str
-    baseline: str
-    baseline_accuracy: float
-    candidates: tuple[Candidate, ...]
-    margin: float
+    arm: str  # the chosen arm; the baseline where no other is better by the margin
+    baseline: str  # the default
+    baseline_accuracy: float  # on validation, mean over seeds
+    candidates: tuple[Candidate, ...]  # the other arms, in the given order
+    margin: float  # the required number of standard errors
 
     @property
     def keeps_baseline(self) -> bool:

@@ -30,23 +30,15 @@ RESAMPLES = 2000
 
 @dataclass(frozen=True)
 class Manifold:
-    """How two sets of points overlap, by balls around each point with its k-th nearest neighbour as radius.
+    """How two sets of points overlap, by balls around each point with its k-th nearest neighbour as radius."""
 
-    Attributes:
-        precision: share of synthetic points in some real ball, 0 to 1.
-        recall: share of real points in some synthetic ball, 0 to 1.
-        density: real balls around a synthetic point, over k, on average; about 1 for two samples of one distribution.
-        coverage: share of real balls with a synthetic point; about 1 - 2^-k for two samples of one distribution.
-        neighbours: k.
-        num_real, num_synthetic: number of points.
-    """
-
-    precision: float
-    recall: float
+    precision: float  # share of synthetic points in some real ball, 0 to 1
+    recall: float  # share of real points in some synthetic ball, 0 to 1
+    # real balls around a synthetic point, over k, on average; about 1 for two samples of one distribution
     density: float
-    coverage: float
-    neighbours: int
-    num_real: int
+    coverage: float  # share of real balls with a synthetic point; about 1 - 2^-k for two samples of one distribution
+    neighbours: int  # k
+    num_real: int  # number of points
     num_synthetic: int
 
     def as_dict(self) -> dict[str, float | int]:
@@ -55,20 +47,13 @@ class Manifold:
 
 @dataclass(frozen=True)
 class TwoSample:
-    """How well a classifier separates real from synthetic rows; an accuracy of one half means not at all.
+    """How well a classifier separates real from synthetic rows; an accuracy of one half means not at all."""
 
-    Attributes:
-        accuracy: share of held-out rows, as many real as synthetic, that are classified correctly.
-        low, high: Wilson's 95 % interval of the accuracy.
-        p_value: probability of this accuracy or a higher one by guessing.
-        count: held-out rows of both kinds.
-    """
-
-    accuracy: float
-    low: float
+    accuracy: float  # share of held-out rows, as many real as synthetic, that are classified correctly
+    low: float  # Wilson's 95 % interval of the accuracy
     high: float
-    p_value: float
-    count: int
+    p_value: float  # probability of this accuracy or a higher one by guessing
+    count: int  # held-out rows of both kinds
 
     def as_dict(self) -> dict[str, float | int]:
         return asdict(self)
@@ -76,24 +61,15 @@ class TwoSample:
 
 @dataclass(frozen=True)
 class SyntheticTraining:
-    """A classifier trained on synthetic samples, tested on real examples, beside one trained on real examples.
+    """A classifier trained on synthetic samples, tested on real examples, beside one trained on real examples."""
 
-    Attributes:
-        accuracy: on real test examples, of the classifier trained on synthetic samples.
-        low, high: Wilson's 95 % interval of it.
-        count: number of real test examples.
-        real_accuracy: the same for the classifier trained on real examples; None without them.
-        gap: real_accuracy - accuracy; None without real examples.
-        gap_low, gap_high: 95 % interval of the gap over the choice of test examples; None without real examples.
-    """
-
-    accuracy: float
-    low: float
+    accuracy: float  # on real test examples, of the classifier trained on synthetic samples
+    low: float  # Wilson's 95 % interval of it
     high: float
-    count: int
-    real_accuracy: float | None
-    gap: float | None
-    gap_low: float | None
+    count: int  # number of real test examples
+    real_accuracy: float | None  # the same for the classifier trained on real examples; None without them
+    gap: float | None  # real_accuracy - accuracy; None without real examples
+    gap_low: float | None  # 95 % interval of the gap over the choice of test examples; None without real examples
     gap_high: float | None
 
     def as_dict(self) -> dict[str, float | int | None]:

@@ -32,32 +32,21 @@ METRIC_NAMES = {
 
 @dataclass(frozen=True)
 class Metrics:
-    """Metrics of a classifier on labelled examples.
+    """Metrics of a classifier on labelled examples."""
 
-    Attributes:
-        count: number of examples.
-        accuracy: share of examples whose most probable class is correct.
-        balanced_accuracy: the same within each class, averaged over classes.
-        f1: F1 of each class, averaged.
-        auroc: area under the ROC curve of each class against the rest, averaged; None where only one class occurs.
-        average_precision: area under the precision-recall curve of each class, averaged; None likewise.
-        log_loss: mean -log p(true class), in nats.
-        calibration_error: |accuracy - confidence|, averaged over ten bins of confidence with about equal counts.
-        majority_accuracy: accuracy of always predicting the most frequent class of these examples.
-        recall: share of each class's examples that are predicted as that class; None for a class without examples.
-        confusion: (num_classes, num_classes) counts; row = true class, column = predicted class.
-    """
-
-    count: int
-    accuracy: float
-    balanced_accuracy: float
-    f1: float
+    count: int  # number of examples
+    accuracy: float  # share of examples whose most probable class is correct
+    balanced_accuracy: float  # the same within each class, averaged over classes
+    f1: float  # F1 of each class, averaged
+    # area under the ROC curve of each class against the rest, averaged; None where only one class occurs
     auroc: float | None
-    average_precision: float | None
-    log_loss: float
-    calibration_error: float
-    majority_accuracy: float
+    average_precision: float | None  # area under the precision-recall curve of each class, averaged; None likewise
+    log_loss: float  # mean -log p(true class), in nats
+    calibration_error: float  # |accuracy - confidence|, averaged over ten bins of confidence with about equal counts
+    majority_accuracy: float  # accuracy of always predicting the most frequent class of these examples
+    # share of each class's examples that are predicted as that class; None for a class without examples
     recall: tuple[float | None, ...]
+    # (num_classes, num_classes) counts; row = true class, column = predicted class
     confusion: tuple[tuple[int, ...], ...]
 
     def as_dict(self) -> dict[str, Any]:

@@ -22,27 +22,17 @@ from synthsieve.selection.entropy import entropy_of_logits
 
 @dataclass(frozen=True)
 class TemperatureRow:
-    """What was measured at one temperature. At z: of the drawn latent; at x: at the mean of q(z given x).
+    """What was measured at one temperature. At z: of the drawn latent; at x: at the mean of q(z given x)."""
 
-    Attributes:
-        temperature: T of the chains.
-        count: samples drawn, the same number of each class.
-        mean_entropy_z: mean of H(p(y given z)), in nats.
-        median_entropy_z: its median: a few undecided samples carry the mean.
-        requested_share_z: share of samples whose most probable class at z is the one requested.
-        mean_entropy_x, median_entropy_x, requested_share_x: the same after decoding and encoding again.
-        purity: share of samples to which the oracle gives the class requested; None without an oracle.
-    """
-
-    temperature: float
-    count: int
-    mean_entropy_z: float
-    median_entropy_z: float
-    requested_share_z: float
-    mean_entropy_x: float
+    temperature: float  # T of the chains
+    count: int  # samples drawn, the same number of each class
+    mean_entropy_z: float  # mean of H(p(y given z)), in nats
+    median_entropy_z: float  # its median: a few undecided samples carry the mean
+    requested_share_z: float  # share of samples whose most probable class at z is the one requested
+    mean_entropy_x: float  # the same after decoding and encoding again
     median_entropy_x: float
     requested_share_x: float
-    purity: float | None
+    purity: float | None  # share of samples to which the oracle gives the class requested; None without an oracle
 
 
 def temperature_curve(

@@ -67,36 +67,24 @@ class Unit:
 
 @dataclass(frozen=True)
 class CrossFitting:
-    """How few labels train, choose and measure: each part of them is held out in turn.
+    """How few labels train, choose and measure: each part of them is held out in turn."""
 
-    Attributes:
-        folds: the number of parts.
-        measures: whether the parts also measure, without a test set outside the labels. Then in each turn one part
-            measures, the next one chooses and the others train; otherwise one part chooses and the others train.
-    """
-
-    folds: int
+    folds: int  # the number of parts
+    # whether the parts also measure, without a test set outside the labels. Then in each turn one part
+    # measures, the next one chooses and the others train; otherwise one part chooses and the others train.
     measures: bool
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """What is compared, on what data, and where.
+    """What is compared, on what data, and where."""
 
-    Attributes:
-        out: the folder.
-        origin: where the data come from.
-        settings: of every variant; the seed in it is not used.
-        seeds: each with its own split, weights and batches.
-        cells: the variants, with their pool sizes; the baseline is among them.
-        cross_fitting: how parts of the labels are held out in turn; None with one split a seed.
-    """
-
-    out: Path
-    origin: Origin
-    settings: Settings
-    seeds: tuple[int, ...]
-    cells: tuple[TableEntry, ...]
+    out: Path  # the folder
+    origin: Origin  # where the data come from
+    settings: Settings  # of every variant; the seed in it is not used
+    seeds: tuple[int, ...]  # each with its own split, weights and batches
+    cells: tuple[TableEntry, ...]  # the variants, with their pool sizes; the baseline is among them
+    # how parts of the labels are held out in turn; None with one split a seed
     cross_fitting: CrossFitting | None = None
 
     @property

@@ -26,19 +26,12 @@ ANSWERS = "answers.npz"
 
 @dataclass(frozen=True)
 class ArmResult:
-    """A variant after its training in memory.
+    """A variant after its training in memory."""
 
-    Attributes:
-        entry: which one.
-        model: its best weights.
-        extra_data: the synthetic samples and pseudo-labels that it chose last.
-        answers: on the held-out rows; None without any.
-    """
-
-    entry: TableEntry
-    model: GenerativeClassifier
-    extra_data: ExtraData | None
-    answers: Answers | None
+    entry: TableEntry  # which one
+    model: GenerativeClassifier  # its best weights
+    extra_data: ExtraData | None  # the synthetic samples and pseudo-labels that it chose last
+    answers: Answers | None  # on the held-out rows; None without any
 
 
 def run_arms(

@@ -61,23 +61,14 @@ class Task(Protocol):
 
 @dataclass(frozen=True)
 class Job:
-    """A task that trains one run to its last step.
+    """A task that trains one run to its last step."""
 
-    Attributes:
-        name: what people call it.
-        folder: the run's directory.
-        settings: everything that decides it.
-        after: folders of jobs that must be done before.
-        branch_of: the folder of the pretrained run that it continues; None where it starts anew.
-        oracle: the folder of a run whose predictions measure how pure a pool is; None without.
-    """
-
-    name: str
-    folder: Path
-    settings: Settings
-    after: tuple[Path, ...] = ()
-    branch_of: Path | None = None
-    oracle: Path | None = None
+    name: str  # what people call it
+    folder: Path  # the run's directory
+    settings: Settings  # everything that decides it
+    after: tuple[Path, ...] = ()  # folders of jobs that must be done before
+    branch_of: Path | None = None  # the folder of the pretrained run that it continues; None where it starts anew
+    oracle: Path | None = None  # the folder of a run whose predictions measure how pure a pool is; None without
 
     @property
     def output_path(self) -> Path:

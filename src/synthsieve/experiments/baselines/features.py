@@ -36,21 +36,13 @@ BLOCK = 2048  # rows transformed at a time
 
 @dataclass
 class Views:
-    """The parts of a split as matrices, by the name of a view; computed on first use.
+    """The parts of a split as matrices, by the name of a view; computed on first use."""
 
-    Attributes:
-        dataset: the data set.
-        split: labelled, unlabelled, validation and test rows.
-        seed: of the choice of unlabelled rows where there are many.
-        max_unlabeled: the maximum number of unlabelled rows.
-        max_measured: the maximum number of unlabelled rows that transformers are fitted on; None: all.
-    """
-
-    dataset: Dataset
-    split: Split
-    seed: int
-    max_unlabeled: int
-    max_measured: int | None = None
+    dataset: Dataset  # the data set
+    split: Split  # labelled, unlabelled, validation and test rows
+    seed: int  # of the choice of unlabelled rows where there are many
+    max_unlabeled: int  # the maximum number of unlabelled rows
+    max_measured: int | None = None  # the maximum number of unlabelled rows that transformers are fitted on; None: all
     _transformers: dict[str, Any] = field(default_factory=dict)
     _matrices: dict[tuple[str, str], Any] = field(default_factory=dict)
 

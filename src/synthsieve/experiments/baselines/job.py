@@ -19,23 +19,14 @@ from synthsieve.settings import Settings
 
 @dataclass(frozen=True)
 class ClassicalJob:
-    """The grid search of one method.
+    """The grid search of one method."""
 
-    Attributes:
-        name: name of the job.
-        output_path: the file of its answer.
-        method: the method's name.
-        candidates: names of its grid.
-        settings: of the experiment, for the data and the seed.
-        after: jobs that must be done before: none.
-    """
-
-    name: str
-    output_path: Path
-    method: str
-    candidates: tuple[str, ...]
-    settings: Settings
-    after: tuple[Path, ...] = ()
+    name: str  # name of the job
+    output_path: Path  # the file of its answer
+    method: str  # the method's name
+    candidates: tuple[str, ...]  # names of its grid
+    settings: Settings  # of the experiment, for the data and the seed
+    after: tuple[Path, ...] = ()  # jobs that must be done before: none
 
     @classmethod
     def of(cls, method: Method, folder: Path, settings: Settings, dataset: Dataset) -> ClassicalJob:

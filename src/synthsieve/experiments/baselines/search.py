@@ -43,19 +43,12 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Method:
-    """A baseline method with its grid.
+    """A baseline method with its grid."""
 
-    Attributes:
-        name: its usual name.
-        grid: data set -> candidates; the first is used without validation rows.
-        unlabeled: whether it also uses unlabelled rows.
-        notes: description of the grid.
-    """
-
-    name: str
-    grid: Callable[[Dataset], list[Candidate]]
-    unlabeled: bool
-    notes: str
+    name: str  # its usual name
+    grid: Callable[[Dataset], list[Candidate]]  # data set -> candidates; the first is used without validation rows
+    unlabeled: bool  # whether it also uses unlabelled rows
+    notes: str  # description of the grid
 
     @property
     def slug(self) -> str:
@@ -64,15 +57,11 @@ class Method:
 
 @dataclass(frozen=True)
 class BaselineResult:
-    """Predictions of the best candidate of a method.
+    """Predictions of the best candidate of a method."""
 
-    Attributes:
-        answers: by part, `validation` and `test`; empty where no candidate could be fitted.
-        metadata: for JSON: the `chosen` candidate, or None; the `grid` with validation scores, or None; the number of
-            `unlabeled` rows used; `seconds`; `split_hash`; `failed`, why a candidate could not be fitted, or None.
-    """
-
-    answers: dict[str, Answers]
+    answers: dict[str, Answers]  # by part, `validation` and `test`; empty where no candidate could be fitted
+    # for JSON: the `chosen` candidate, or None; the `grid` with validation scores, or None; the number of
+    # `unlabeled` rows used; `seconds`; `split_hash`; `failed`, why a candidate could not be fitted, or None
     metadata: dict[str, Any]
 
     @property
