@@ -68,6 +68,16 @@ def estimate_file(
     return estimate_cost(read_table(Path(path), label=label), replace(options or SelectionOptions(), **changes))
 
 
+def describe_cost(cost: dict[str, Any]) -> list[str]:
+    """What `estimate_file` found, as the command line prints it."""
+    line = (
+        f"{cost['rows']:,} rows in {cost['classes']} classes, {cost['selected']:,} to select by {cost['method']}: "
+        f"about {cost['memory_bytes'] / 1e6:,.0f} MB beyond the input and {cost['seconds']:.0f} s on "
+        f"{cost['cores']} {'core' if cost['cores'] == 1 else 'cores'}; nothing written"
+    )
+    return [line, *(f"note: {note}" for note in cost["notes"][:8])]
+
+
 def _select_in_memory(
     path: Path, out: Path, options: SelectionOptions, label: str | None, progress: Progress
 ) -> Selection:
