@@ -486,9 +486,8 @@ def _read(config: str | Path) -> dict[str, Any]:
             text = path.read_text(encoding="utf-8")
         else:
             names = ", ".join(presets)
-            raise ConfigError(
-                f"no preset or TOML file is named {str(config)!r}; the presets are: {names}", code="unknown-preset"
-            )
+            message = f"no preset or TOML file is named {str(config)!r}; the presets are: {names}"
+            raise ConfigError(message, code="unknown-preset")
     except (OSError, ValueError) as error:  # also of bytes that are not UTF-8, or of a name with a null character
         raise ConfigError(f"cannot read the settings file {path}: {error}", code="unreadable-settings") from None
     try:
@@ -501,9 +500,8 @@ def _parse_override(override: str) -> dict[str, Any]:
     """`training.steps=10` -> {"training": {"steps": 10}}; a value that is not TOML is taken as text."""
     name, equals, text = override.partition("=")
     if not equals or not name.strip():
-        raise ConfigError(
-            f"--set expects name=value, such as training.steps=2000, got {_shorten(override)}", code="bad-override"
-        )
+        message = f"--set expects name=value, such as training.steps=2000, got {_shorten(override)}"
+        raise ConfigError(message, code="bad-override")
     try:
         value: Any = tomllib.loads(f"value = {text}")["value"]
     except (ValueError, RecursionError):

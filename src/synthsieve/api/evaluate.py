@@ -104,8 +104,6 @@ def _examples(
     run.split.check_against(dataset)
     x, y = part_of(dataset, run.split, part)
     if not len(y):
-        raise DataError(
-            f"the run in {run.path} has no {part} rows: give labelled examples with --test FILE",
-            code="no-labelled-rows",
-        )
+        message = f"the run in {run.path} has no {part} rows: give labelled examples with --test FILE"
+        raise DataError(message, code="no-labelled-rows")
     return x, y

@@ -165,14 +165,12 @@ def _baseline(name: str, out: Path, run: RunDirectory | None) -> Callable[[np.nd
     known = {} if table is None else {one.name: one for one in CLASSICAL if one.name in table.baselines}
     if table is None or run is None or name not in known:
         names = ", ".join(map(repr, known)) or "none here: it needs the folder of `synthsieve run`"
-        raise ConfigError(
-            f"method must be a baseline that the run compared ({names}), got {name!r}", code="unknown-method"
-        )
+        message = f"method must be a baseline that the run compared ({names}), got {name!r}"
+        raise ConfigError(message, code="unknown-method")
     chosen = Counter(one.chosen for one in table.baselines[name] if one.chosen is not None)
     if not chosen:
-        raise ConfigError(
-            f"{name} could not be fitted to these data: predict without --method", code="method-not-fitted"
-        )
+        message = f"{name} could not be fitted to these data: predict without --method"
+        raise ConfigError(message, code="method-not-fitted")
     dataset = run.origin.load()
     run.split.check_against(dataset)
     views = Views(dataset, run.split, run.settings.seed, MAX_UNLABELED, MAX_UNLABELED)
@@ -188,13 +186,11 @@ def _check_target(to: Path, inputs: Sequence[Path], *, force: bool) -> None:
     if not to.exists():
         return
     if any(one.exists() and os.path.samefile(to, one) for one in inputs):
-        raise ConfigError(
-            f"{to} is an input, which predictions never replace: choose another name", code="target-is-input"
-        )
+        message = f"{to} is an input, which predictions never replace: choose another name"
+        raise ConfigError(message, code="target-is-input")
     if not force:
-        raise ConfigError(
-            f"{to} already exists: choose another name, or pass --force to replace it", code="target-exists"
-        )
+        message = f"{to} already exists: choose another name, or pass --force to replace it"
+        raise ConfigError(message, code="target-exists")
 
 
 def _files_of(run: RunDirectory | None) -> list[Path]:

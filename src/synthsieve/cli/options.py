@@ -22,9 +22,8 @@ from synthsieve.io.progress import Progress
 def given_path(text: str) -> Path:
     """The path; an empty one is refused, because it would mean the current folder."""
     if not text.strip():
-        raise ConfigError(
-            "expected a path to write to, got an empty one: give a name, or . for the current folder", code="empty-path"
-        )
+        message = "expected a path to write to, got an empty one: give a name, or . for the current folder"
+        raise ConfigError(message, code="empty-path")
     return Path(text)
 
 
@@ -33,9 +32,8 @@ def utf8_path(text: str) -> Path:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise ConfigError(
-            f"a path to write to must be UTF-8, but {text} is not: choose another", code="bad-path"
-        ) from None
+        message = f"a path to write to must be UTF-8, but {text} is not: choose another"
+        raise ConfigError(message, code="bad-path") from None
     return given_path(text)
 
 

@@ -99,13 +99,11 @@ def _read_test(estimator: Estimator, X_test: Any, y_test: Any) -> tuple[np.ndarr
         return None
     x, y = estimator.read_more(X_test), read_targets(column_or_1d(as_labels(y_test)), estimator.classes_).y
     if (y == UNLABELED).any():
-        raise InputError(
-            f"every label of y_test must be one of {estimator.classes_.tolist()}, but others came", code="unknown-label"
-        )
+        message = f"every label of y_test must be one of {estimator.classes_.tolist()}, but others came"
+        raise InputError(message, code="unknown-label")
     if len(x) != len(y):
-        raise InputError(
-            f"X_test and y_test must have as many rows, but {len(x)} and {len(y)} came", code="different-lengths"
-        )
+        message = f"X_test and y_test must have as many rows, but {len(x)} and {len(y)} came"
+        raise InputError(message, code="different-lengths")
     return x, y
 
 

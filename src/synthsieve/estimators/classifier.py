@@ -166,19 +166,16 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
         if known.all():
             return float(super().score(X, y, sample_weight))
         if not known.any():
-            raise InputError(
-                f"score needs labelled rows, but none of {len(raw)} is: pass y without -1, None or NaN",
-                code="no-labels",
-            )
+            message = f"score needs labelled rows, but none of {len(raw)} is: pass y without -1, None or NaN"
+            raise InputError(message, code="no-labels")
         warnings.warn(
             f"{len(raw) - int(known.sum()):,} of {len(raw):,} rows of y are unlabelled and are left out of the score",
             stacklevel=2,
         )
         predicted = self.predict(X)
         if len(predicted) != len(raw):
-            raise InputError(
-                f"X and y must have as many rows, but {len(predicted)} and {len(raw)} came", code="different-lengths"
-            )
+            message = f"X and y must have as many rows, but {len(predicted)} and {len(raw)} came"
+            raise InputError(message, code="different-lengths")
         weights = None if sample_weight is None else np.asarray(sample_weight)[known]
         return float(accuracy_score(np.array(raw[known].tolist()), predicted[known], sample_weight=weights))
 
@@ -192,10 +189,8 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
             targets = read_targets(column_or_1d(as_labels(y)), self.classes_).y
             answers = self.predict_proba(X)
             if len(answers) != len(targets):
-                raise InputError(
-                    f"X and y must have as many rows, but {len(answers)} and {len(targets)} came",
-                    code="different-lengths",
-                )
+                message = f"X and y must have as many rows, but {len(answers)} and {len(targets)} came"
+                raise InputError(message, code="different-lengths")
             return measure(targets[targets != UNLABELED], answers[targets != UNLABELED])
 
     def transform(self, X: Any) -> np.ndarray:
@@ -228,16 +223,14 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
         """
         check_is_fitted(self)
         if not isinstance(n_per_class, Integral) or n_per_class < 1:
-            raise InputError(
-                f"n_per_class must be a whole number, 1 or more, but {n_per_class!r} came", code="invalid-parameter"
-            )
+            message = f"n_per_class must be a whole number, 1 or more, but {n_per_class!r} came"
+            raise InputError(message, code="invalid-parameter")
         sampling = self.settings_.sampling
         heat = sampling.temperature if temperature is None else temperature
         chains = LangevinSettings(sampling.num_steps, sampling.step_size, heat)
         if classes is not None and (isinstance(classes, str) or not isinstance(classes, Iterable)):
-            raise InputError(
-                f"classes must be a list of labels, but {classes!r} came: put it into a list", code="invalid-parameter"
-            )
+            message = f"classes must be a list of labels, but {classes!r} came: put it into a list"
+            raise InputError(message, code="invalid-parameter")
         with self.threads(), as_input_errors():
             drawn = draw_samples(
                 self.model_,
@@ -262,10 +255,8 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
 
         check_is_fitted(self)
         if not hasattr(self, "_pretrained"):
-            raise InputError(
-                "augment needs the data of fit, which a loaded or copied estimator does not have: fit again",
-                code="no-training-data",
-            )
+            message = "augment needs the data of fit, which a loaded or copied estimator does not have: fit again"
+            raise InputError(message, code="no-training-data")
         with as_input_errors(), self.threads():
             return augment(self, X_test, y_test, cv=cv, options=augmentation)
 
@@ -333,10 +324,8 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
     def _read(self, X: Any, y: Any, unlabeled_X: Any, sample_weight: Any, features: Any, groups: Any) -> Dataset:
         """The arguments of `fit` as a data set; sets the attributes that describe it."""
         if y is None:
-            raise InputError(
-                "requires y to be passed, but the target y is None: give -1 where a label is not known",
-                code="no-labels",
-            )
+            message = "requires y to be passed, but the target y is None: give -1 where a label is not known"
+            raise InputError(message, code="no-labels")
         examples = materialize(X if features is None else features)
         kind = kind_of(examples, self.modality) if features is None else Kind.VECTOR
         examples = self._checked(examples, kind, reset=True)
@@ -381,9 +370,8 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
         if named and (is_frame(X) or (kind == Kind.TABLE and isinstance(X, np.ndarray))):
             _check_feature_names(self, X, reset=reset)
         if rows_of(X) == 0:
-            raise InputError(
-                f"at least one example is needed, but X has 0 sample(s) (shape={np.shape(X)})", code="no-examples"
-            )
+            message = f"at least one example is needed, but X has 0 sample(s) (shape={np.shape(X)})"
+            raise InputError(message, code="no-examples")
         if reset:
             self.n_features_in_ = _count_features(X, kind)
         return X
@@ -392,15 +380,12 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
         """Class indices of y (n,), -1 for unlabelled; `classes_` is set."""
         raw = column_or_1d(as_labels(y), warn=True)
         if len(raw) != count:
-            raise InputError(
-                f"X and y must have as many rows, but inconsistent numbers came: {count} and {len(raw)}",
-                code="different-lengths",
-            )
+            message = f"X and y must have as many rows, but inconsistent numbers came: {count} and {len(raw)}"
+            raise InputError(message, code="different-lengths")
         known = raw[is_known(raw)]
         if known.dtype.kind == "f" and np.isinf(known).any():
-            raise InputError(
-                "Input y contains infinity: give a label, or NaN where it is not known", code="invalid-label"
-            )
+            message = "Input y contains infinity: give a label, or NaN where it is not known"
+            raise InputError(message, code="invalid-label")
         if known.dtype.kind != "O":
             check_classification_targets(known)
         targets = read_targets(raw)
@@ -437,9 +422,8 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
         self.features_ = None if items is None else x
         if self.items_ is not None and rows_of(self.items_) != len(x):
             count = rows_of(self.items_)
-            raise InputError(
-                f"features must have a row for each item, but {len(x)} rows came for {count}", code="different-lengths"
-            )
+            message = f"features must have a row for each item, but {len(x)} rows came for {count}"
+            raise InputError(message, code="different-lengths")
 
     def _settings_for(self, dataset: Dataset) -> Settings:
         if not isinstance(self.settings, Mapping | None):
@@ -510,10 +494,8 @@ def _seed_of(random_state: Any) -> int:
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(2**31))
     if not isinstance(random_state, Integral):
-        raise InputError(
-            f"random_state must be an int, a numpy generator or None, but {random_state!r} came",
-            code="invalid-parameter",
-        )
+        message = f"random_state must be an int, a numpy generator or None, but {random_state!r} came"
+        raise InputError(message, code="invalid-parameter")
     return int(random_state)
 
 
@@ -521,9 +503,8 @@ def _threads_of(n_jobs: Any) -> int:
     """As joblib counts: -1 means every core, -2 all but one; never more than there are."""
     cores = os.cpu_count() or 1
     if not isinstance(n_jobs, Integral) or n_jobs == 0:
-        raise InputError(
-            f"n_jobs must be a whole number other than 0, or None, but {n_jobs!r} came", code="invalid-parameter"
-        )
+        message = f"n_jobs must be a whole number other than 0, or None, but {n_jobs!r} came"
+        raise InputError(message, code="invalid-parameter")
     wanted = int(n_jobs)
     return min(wanted, cores) if wanted > 0 else max(1, cores + 1 + wanted)
 
@@ -539,9 +520,8 @@ def _check_numbers(X: Any) -> None:
     """Refuse dates and missing numbers with better advice than scikit-learn's."""
     kind = getattr(getattr(X, "dtype", None), "kind", "")
     if kind in ("m", "M"):
-        raise InputError(
-            f"X must be numbers, but came as {X.dtype}: give a DataFrame, which may hold dates", code="not-numbers"
-        )
+        message = f"X must be numbers, but came as {X.dtype}: give a DataFrame, which may hold dates"
+        raise InputError(message, code="not-numbers")
     if kind == "f" and isinstance(X, np.ndarray) and X.ndim == 2 and np.isnan(X).any():
         raise InputError(
             f"Input X contains NaN: an array must have every number, but {int(np.isnan(X).sum()):,} are missing: give a"
@@ -554,9 +534,8 @@ def _with_unlabeled(parts: dict[str, Any], more: np.ndarray) -> dict[str, Any]:
     """The same with rows `more` appended, without labels, each its own group."""
     x, y, groups, weights = parts["x"], parts["y"], parts["groups"], parts["weights"]
     if more.shape[1:] != x.shape[1:]:
-        raise InputError(
-            f"unlabeled_X must be like X, {x.shape[1:]} each, but came with {more.shape[1:]}", code="different-shapes"
-        )
+        message = f"unlabeled_X must be like X, {x.shape[1:]} each, but came with {more.shape[1:]}"
+        raise InputError(message, code="different-shapes")
     if np.uint8 in (x.dtype, more.dtype) and x.dtype != more.dtype:  # images of bytes beside images of floats
         x, more = bytes_as_floats(x), bytes_as_floats(more)
     return {

@@ -66,9 +66,8 @@ def read_answers(path: Path) -> tuple[dict[str, Answers], dict[str, Any]]:
             _check(answer)
         return answers, metadata
     except (ValueError, KeyError) as error:
-        raise CheckpointError(
-            f"{path} is damaged ({error}): remove it, and the same command measures again", code="damaged-answers"
-        ) from None
+        message = f"{path} is damaged ({error}): remove it, and the same command measures again"
+        raise CheckpointError(message, code="damaged-answers") from None
 
 
 def _check(answer: Answers) -> None:

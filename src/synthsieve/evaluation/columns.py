@@ -62,10 +62,8 @@ def compare_tables(
     """Synthetic rows (m, columns) beside real ones (n, columns); with `held_out` real rows, the floor beside them."""
     for name, rows in (("real", real), ("synthetic", synthetic), ("held_out", held_out)):
         if rows is not None and (rows.ndim != 2 or rows.shape[1] != len(schema) or not len(rows)):
-            raise DataError(
-                f"expected `{name}` rows of shape (n, {len(schema)}) with n at least 1, got {rows.shape}",
-                code="bad-shape",
-            )
+            message = f"expected `{name}` rows of shape (n, {len(schema)}) with n at least 1, got {rows.shape}"
+            raise DataError(message, code="bad-shape")
     kept = [(i, column) for i, column in enumerate(schema.columns) if column.is_modelled]
     distances = tuple(_distance(column, real[:, i], synthetic[:, i]) for i, column in kept)
     shared = [_merged(column, real[:, i], synthetic[:, i]) for i, column in kept]

@@ -293,9 +293,8 @@ def compare_paired(
     """
     runs = _checked(answers, baseline, shared_items=shared_items, metric=metric)
     if resamples < 100:
-        raise DataError(
-            f"expected at least 100 resamples, got {resamples}: leave it at {RESAMPLES}", code="too-few-resamples"
-        )
+        message = f"expected at least 100 resamples, got {resamples}: leave it at {RESAMPLES}"
+        raise DataError(message, code="too-few-resamples")
     resamples = resamples if metric in COUNTED else min(resamples, CURVE_RESAMPLES)
     seed, num_seeds = int(rng.integers(2**63)), len(runs[baseline])
     differing = paired_differences(runs, baseline)
@@ -347,9 +346,8 @@ def choose(
     """
     runs = _checked(validation, baseline, shared_items=shared_items, metric=metric)
     if not margin >= 0:
-        raise DataError(
-            f"expected margin at least 0 standard errors, got {margin:g}: 1 is the default", code="bad-margin"
-        )
+        message = f"expected margin at least 0 standard errors, got {margin:g}: 1 is the default"
+        raise DataError(message, code="bad-margin")
     accuracy = {name: float(np.mean([score(run, metric) for run in each])) for name, each in runs.items()}
     errors = standard_errors(runs, baseline, metric, shared_items=shared_items)
     candidates = tuple(
@@ -365,10 +363,8 @@ def _checked(
 ) -> dict[str, list[np.ndarray] | list[Answers]]:
     """The answers, once it is known that they can be compared."""
     if baseline not in answers or len(answers) < 2:
-        raise DataError(
-            f"expected the baseline {baseline!r} and another arm to compare, got {', '.join(answers)}",
-            code="missing-arm",
-        )
+        message = f"expected the baseline {baseline!r} and another arm to compare, got {', '.join(answers)}"
+        raise DataError(message, code="missing-arm")
     runs: dict[str, Any] = {
         name: [run if isinstance(run, Answers) else np.asarray(run) for run in each] for name, each in answers.items()
     }
@@ -376,16 +372,12 @@ def _checked(
     lengths = [len(run) for run in first]
     for name, each in runs.items():
         if metric is not Metric.ACCURACY and not all(isinstance(run, Answers) for run in each):
-            raise DataError(
-                f"{METRIC_NAMES[metric]} needs the probabilities of {name!r}: pass its Answers",
-                code="needs-probabilities",
-            )
+            message = f"{METRIC_NAMES[metric]} needs the probabilities of {name!r}: pass its Answers"
+            raise DataError(message, code="needs-probabilities")
         right = [right_or_wrong(run) for run in each]
         if not all(run.dtype == bool and run.ndim == 1 and len(run) > 1 for run in right):
-            raise DataError(
-                f"expected a bool array of two or more examples for every seed of {name!r}: pass predicted == y",
-                code="bad-answers",
-            )
+            message = f"expected a bool array of two or more examples for every seed of {name!r}: pass predicted == y"
+            raise DataError(message, code="bad-answers")
         if not each or [len(run) for run in each] != lengths:
             raise DataError(
                 f"expected the seeds and examples of {baseline!r} ({lengths} examples) for every arm, "

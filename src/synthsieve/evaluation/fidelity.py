@@ -121,10 +121,8 @@ def frechet_distance(real: np.ndarray, synthetic: np.ndarray) -> float:
     real, synthetic = same_space(real=real, synthetic=synthetic)
     for name, matrix in (("real", real), ("synthetic", synthetic)):
         if len(matrix) < 2:
-            raise DataError(
-                f"expected at least 2 rows in `{name}` for a covariance, got {len(matrix)}: give more rows",
-                code="too-few-rows",
-            )
+            message = f"expected at least 2 rows in `{name}` for a covariance, got {len(matrix)}: give more rows"
+            raise DataError(message, code="too-few-rows")
     first_mean, first = _mean_and_root(real)
     second_mean, second = _mean_and_root(synthetic)
     shared = np.linalg.svd(first @ second.T, compute_uv=False).sum()
@@ -188,10 +186,8 @@ def train_on_synthetic(
     then: the gap's interval is a bootstrap over the test examples.
     """
     if (real is None) != (real_labels is None):
-        raise DataError(
-            "expected `real` and `real_labels` together, got one of them: give both or neither",
-            code="real-without-labels",
-        )
+        message = "expected `real` and `real_labels` together, got one of them: give both or neither"
+        raise DataError(message, code="real-without-labels")
     given = {"synthetic": synthetic, "test_real": test_real} | ({} if real is None else {"real": real})
     samples, tests, *examples = same_space(**given)
     classes = _labels("labels", labels, samples)
@@ -245,10 +241,8 @@ def _bootstrap(gain: np.ndarray, rng: np.random.Generator) -> tuple[float, float
 def _fit(name: str, x: np.ndarray, classes: np.ndarray, weights: np.ndarray) -> Pipeline:
     kept = weights > 0
     if len(np.unique(classes[kept])) < 2:
-        raise DataError(
-            f"expected at least two classes among the `{name}` rows, got one: draw samples of every class",
-            code="one-class",
-        )
+        message = f"expected at least two classes among the `{name}` rows, got one: draw samples of every class"
+        raise DataError(message, code="one-class")
     return make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000)).fit(
         x[kept].astype(np.float64),
         classes[kept],
@@ -260,15 +254,11 @@ def _fit(name: str, x: np.ndarray, classes: np.ndarray, weights: np.ndarray) -> 
 def _labels(name: str, given: np.ndarray, matrix: np.ndarray) -> np.ndarray:
     labels = np.asarray(given)
     if labels.shape != (len(matrix),):
-        raise DataError(
-            f"expected one label per row in `{name}` ({len(matrix)}), got shape {labels.shape}: give (rows,)",
-            code="label-count",
-        )
+        message = f"expected one label per row in `{name}` ({len(matrix)}), got shape {labels.shape}: give (rows,)"
+        raise DataError(message, code="label-count")
     if labels.dtype.kind in "if" and not (np.isfinite(labels) & (labels != -1)).all():
-        raise DataError(
-            f"expected a class for every row in `{name}`, got NaN, infinity or -1: drop unlabelled rows",
-            code="no-label",
-        )
+        message = f"expected a class for every row in `{name}`, got NaN, infinity or -1: drop unlabelled rows"
+        raise DataError(message, code="no-label")
     return labels
 
 

@@ -62,9 +62,8 @@ class Metrics:
 def measure(y: np.ndarray, probabilities: np.ndarray) -> Metrics:
     """Every metric of `probabilities` (n, num_classes) against the labels `y` (n,)."""
     if not len(y):
-        raise DataError(
-            "metrics need at least one labelled example, got none: give a test set with labels", code="empty"
-        )
+        message = "metrics need at least one labelled example, got none: give a test set with labels"
+        raise DataError(message, code="empty")
     num_classes = probabilities.shape[1]
     predicted = probabilities.argmax(axis=1)
     confusion = np.zeros((num_classes, num_classes), dtype=np.int64)

@@ -104,9 +104,8 @@ def predict_rows(
         rows = np.minimum(np.arange(start, start + BLOCK), len(x) - 1)
         batch = model.to_tensor(encoding.encode(x[rows]))
         if batch.shape[1:] != model.shape:
-            raise DataError(
-                f"expected examples of shape {model.shape}, got {tuple(batch.shape[1:])}", code="example-shape"
-            )
+            message = f"expected examples of shape {model.shape}, got {tuple(batch.shape[1:])}"
+            raise DataError(message, code="example-shape")
         answers[start : start + BLOCK] = answer(batch)[: len(x) - start].double().cpu().numpy()
         progress.update(min(start + BLOCK, len(x)), len(x))
     bad = (np.isnan(answers) | (answers == np.inf)).any(axis=1)  # minus infinity can be a log-density

@@ -193,9 +193,8 @@ class Experiment:
     def _check_settings(self) -> None:
         parent = next(path for path in (self.out, *self.out.absolute().parents) if path.exists())
         if not parent.is_dir() or not os.access(parent, os.W_OK):
-            raise ConfigError(
-                f"cannot write to {self.out}: {parent} is not a writable folder; give another", code="cannot-write"
-            )
+            message = f"cannot write to {self.out}: {parent} is not a writable folder; give another"
+            raise ConfigError(message, code="cannot-write")
         settings = self.settings
         if settings.training.objective is Objective.SUPERVISED:
             raise ConfigError(

@@ -80,9 +80,8 @@ class BaselineResult:
     def read(cls, path: Path) -> BaselineResult:
         answers, metadata = read_answers(path)
         if any(name not in metadata for name in METADATA):
-            raise CheckpointError(
-                f"{path} is damaged: remove it, and the same command measures again", code="damaged-answers"
-            )
+            message = f"{path} is damaged: remove it, and the same command measures again"
+            raise CheckpointError(message, code="damaged-answers")
         return cls(answers, metadata)
 
 
@@ -136,10 +135,8 @@ def refit(method: Method, candidate: str, views: Views) -> Callable[[np.ndarray]
     with _single_threaded():
         trial = _try(method, chosen, views, Metric.ACCURACY)
     if trial.error is not None:
-        raise DataError(
-            f"{method.name} cannot be fitted to these data ({trial.error}): predict without --method",
-            code="method-not-fitted",
-        )
+        message = f"{method.name} cannot be fitted to these data ({trial.error}): predict without --method"
+        raise DataError(message, code="method-not-fitted")
 
     def predict(x: np.ndarray) -> np.ndarray:
         found = _probabilities(trial.estimator, [views.of_new(chosen.view, x)], (len(x), views.dataset.num_classes))
