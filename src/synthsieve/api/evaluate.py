@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from synthsieve.errors import ConfigError, DataError
-from synthsieve.evaluation.accuracy import part_of, wilson_interval
 from synthsieve.evaluation.metrics import measure
-from synthsieve.evaluation.predict import probabilities
+from synthsieve.evaluation.predict import part_of, probabilities
 from synthsieve.io.files import write_json
 from synthsieve.io.printable import one_line
 from synthsieve.io.versions import versions
@@ -80,13 +79,13 @@ def evaluate(
     has_rows = len(run.split.test if part == "test" else run.split.validation) > 0
     if test is None and not has_rows and (out / FILE).is_file():
         table = ResultsTable.read(out / FILE)
-        name, metrics = CROSS_FITTED, table.metrics[table.kept].as_dict()
+        name, metrics = CROSS_FITTED, table.metrics[table.kept]
     else:
         x, y = _examples(run, part, test, data_dir)
         name = part if test is None else Path(test).name
-        metrics = measure(y, probabilities(run.load_model(), run.encoding, x)).as_dict()
-    interval = wilson_interval(metrics["accuracy"], metrics["count"])
-    evaluation = Evaluation(name, run.split.classes, metrics, interval, metadata, out / "evaluation.json")
+        metrics = measure(y, probabilities(run.load_model(), run.encoding, x))
+    path, classes = out / "evaluation.json", run.split.classes
+    evaluation = Evaluation(name, classes, metrics.as_dict(), metrics.interval(), metadata, path)
     write_json(evaluation.path, evaluation.as_dict())
     return evaluation
 

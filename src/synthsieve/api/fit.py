@@ -14,7 +14,8 @@ from synthsieve.api.source import SourceOptions, read_source
 from synthsieve.data.dataset import Dataset
 from synthsieve.data.origin import Origin
 from synthsieve.errors import ConfigError
-from synthsieve.evaluation.accuracy import Scores, score_part
+from synthsieve.evaluation.metrics import Metrics
+from synthsieve.evaluation.predict import score_part
 from synthsieve.io.devices import Device, device_of
 from synthsieve.io.files import remove_stale_partials
 from synthsieve.io.locks import locked
@@ -34,7 +35,7 @@ class FitSummary:
     steps: int  # steps done in all
     best_step: int  # the step whose weights were kept
     validation_accuracy: float | None  # of those weights; None without validation rows
-    test: Scores | None  # figures on the test rows; None without test rows
+    test: Metrics | None  # figures on the test rows; None without test rows
     seconds: float  # wall time of this call's part of the training
     warnings: tuple[str, ...]  # a sentence for each figure that diverged during training
     is_main: bool = True  # False in all but one of the processes that torchrun started

@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 
 from synthsieve.errors import CheckpointError
+from synthsieve.evaluation.metrics import weighted_metric
 from synthsieve.io.files import atomic_write, parse_json
 from synthsieve.io.npz import read_arrays
+from synthsieve.settings import Metric
 
 PARTS = ("validation", "test")
 FIELDS = ("rows", "y", "probabilities")
@@ -33,6 +35,10 @@ class Answers:
     def right(self) -> np.ndarray:
         """Which examples are predicted correctly: bool (n,)."""
         return np.asarray(self.probabilities.argmax(axis=1) == self.y)
+
+    def score(self, metric: Metric) -> float:
+        """A metric of these answers; log-loss is negated, so that higher is better."""
+        return weighted_metric(metric, self.y, self.probabilities, np.ones(len(self)))
 
 
 def concatenate(parts: Iterable[Answers]) -> Answers:

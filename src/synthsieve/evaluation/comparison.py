@@ -24,15 +24,12 @@ from synthsieve.errors import DataError
 from synthsieve.evaluation.answers import Answers
 from synthsieve.evaluation.bootstrap import (
     CURVE_RESAMPLES,
-    added_answers,
     effective_size,
     paired_differences,
     percentile_interval,
     resample_crossed,
     resample_metric,
     resample_nested,
-    right_or_wrong,
-    score,
     standard_errors,
     strata_of,
 )
@@ -311,11 +308,12 @@ def compare_paired(
             for name, each in differing.items()
         }
     size = effective_size(runs[baseline], metric, shared_items=shared_items)
-    scores = {name: tuple(score(run, metric) for run in each) for name, each in runs.items()}
+    scores = {name: tuple(run.score(metric) for run in each) for name, each in runs.items()}
     comparisons = []
     for name, each in differing.items():
         differences = tuple(a - b for a, b in zip(scores[name], scores[baseline], strict=True))
-        added = added_answers(resamples, size, rng=numpy_stream(seed, f"added/{name}"))
+        stream = numpy_stream(seed, f"added/{name}")
+        added = (stream.poisson(1.0, resamples) - stream.poisson(1.0, resamples)) / size
         count = int(sum(np.count_nonzero(d) for d in each))
         comparisons.append(Comparison(name, differences, percentile_interval(draws[name] + added), count))
     return ComparisonResult(
@@ -348,7 +346,7 @@ def choose(
     if not margin >= 0:
         message = f"expected margin at least 0 standard errors, got {margin:g}: 1 is the default"
         raise DataError(message, code="bad-margin")
-    accuracy = {name: float(np.mean([score(run, metric) for run in each])) for name, each in runs.items()}
+    accuracy = {name: float(np.mean([run.score(metric) for run in each])) for name, each in runs.items()}
     errors = standard_errors(runs, baseline, metric, shared_items=shared_items)
     candidates = tuple(
         Candidate(name, accuracy[name], accuracy[name] - accuracy[baseline], error) for name, error in errors.items()
@@ -358,26 +356,22 @@ def choose(
     return Choice(chosen, baseline, accuracy[baseline], candidates, float(margin))
 
 
-def _checked(
-    answers: ArmAnswers, baseline: str, *, shared_items: bool, metric: Metric
-) -> dict[str, list[np.ndarray] | list[Answers]]:
+def _checked(answers: ArmAnswers, baseline: str, *, shared_items: bool, metric: Metric) -> dict[str, list[Answers]]:
     """The answers, once it is known that they can be compared."""
     if baseline not in answers or len(answers) < 2:
         message = f"expected the baseline {baseline!r} and another arm to compare, got {', '.join(answers)}"
         raise DataError(message, code="missing-arm")
-    runs: dict[str, Any] = {
-        name: [run if isinstance(run, Answers) else np.asarray(run) for run in each] for name, each in answers.items()
-    }
-    first = runs[baseline]
-    lengths = [len(run) for run in first]
-    for name, each in runs.items():
+    runs: dict[str, list[Answers]] = {}
+    for name, each in answers.items():
         if metric is not Metric.ACCURACY and not all(isinstance(run, Answers) for run in each):
             message = f"{METRIC_NAMES[metric]} needs the probabilities of {name!r}: pass its Answers"
             raise DataError(message, code="needs-probabilities")
-        right = [right_or_wrong(run) for run in each]
-        if not all(run.dtype == bool and run.ndim == 1 and len(run) > 1 for run in right):
-            message = f"expected a bool array of two or more examples for every seed of {name!r}: pass predicted == y"
+        runs[name] = [run if isinstance(run, Answers) else _as_answers(np.asarray(run), name) for run in each]
+        if any(len(run) < 2 for run in runs[name]):
+            message = f"expected two or more examples for every seed of {name!r}: measure on more"
             raise DataError(message, code="bad-answers")
+    lengths = [len(run) for run in runs[baseline]]
+    for name, each in runs.items():
         if not each or [len(run) for run in each] != lengths:
             raise DataError(
                 f"expected the seeds and examples of {baseline!r} ({lengths} examples) for every arm, "
@@ -385,12 +379,17 @@ def _checked(
                 code="example-count",
             )
     if shared_items and len(set(lengths)) > 1:
-        raise DataError(
-            f"expected the same number of examples for all seeds with shared_items=True, got {lengths}: "
-            "pass shared_items=False",
-            code="example-count",
-        )
+        message = f"expected as many examples for all seeds with shared_items=True, got {lengths}: pass False"
+        raise DataError(message, code="example-count")
     return runs
+
+
+def _as_answers(right: np.ndarray, name: str) -> Answers:
+    """Right and wrong answers as those of a classifier with two classes, of which the second is true."""
+    if right.dtype != bool or right.ndim != 1:
+        message = f"expected a bool array of examples for every seed of {name!r}: pass predicted == y"
+        raise DataError(message, code="bad-answers")
+    return Answers(np.arange(len(right)), np.ones(len(right), dtype=np.int64), np.stack([~right, right], axis=1))
 
 
 def _note(num_comparisons: int, num_seeds: int) -> str:

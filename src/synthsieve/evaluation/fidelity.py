@@ -19,8 +19,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import gen_batches
 
 from synthsieve.errors import DataError
-from synthsieve.evaluation.accuracy import wilson_interval
 from synthsieve.evaluation.memorization import BLOCK_VALUES, same_space
+from synthsieve.evaluation.metrics import wilson_interval
 from synthsieve.io.random_streams import numpy_stream
 
 EPOCHS = 30

@@ -14,10 +14,9 @@ from synthsieve.data.dataset import Dataset
 from synthsieve.data.modalities.encoding import Encoding
 from synthsieve.data.splits import Split
 from synthsieve.errors import DataError
-from synthsieve.evaluation.accuracy import part_of
 from synthsieve.evaluation.fidelity import frechet_distance, manifold, train_on_synthetic, two_sample_accuracy
 from synthsieve.evaluation.memorization import memorization
-from synthsieve.evaluation.predict import latents
+from synthsieve.evaluation.predict import latents, part_of
 from synthsieve.io.random_streams import numpy_stream
 from synthsieve.models.classifier import GenerativeClassifier
 

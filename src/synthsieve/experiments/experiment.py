@@ -17,15 +17,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from synthsieve.data.dataset import UNLABELED, Dataset
 from synthsieve.data.origin import Origin
 from synthsieve.data.splits import Split, cross_fits, has_outside_test, split_dataset
 from synthsieve.errors import CheckpointError, ConfigError, DataError
 from synthsieve.evaluation.answers import Answers, concatenate
 from synthsieve.evaluation.comparison import Choice, ComparisonResult, choose, compare_paired
-from synthsieve.evaluation.metrics import mean_metrics, measure, weighted_metric
+from synthsieve.evaluation.metrics import mean_metrics, measure
 from synthsieve.experiments.arms import BASELINE, ORACLE, PRETRAINED, Group, TableEntry, settings_of
 from synthsieve.experiments.baselines.job import ClassicalJob
 from synthsieve.experiments.baselines.search import BaselineResult
@@ -277,10 +275,7 @@ class Experiment:
             "pretrained": {str(unit.seed): _best_row(self.pretrained(unit)) for unit in whole},
             "paired_comparison": paired_comparison.as_dict(),
             "choice": None if choice is None else choice.as_dict(),
-            "validation": {
-                name: [weighted_metric(metric, one.y, one.probabilities, np.ones(len(one))) for one in each]
-                for name, each in validation.items()
-            },
+            "validation": {name: [one.score(metric) for one in each] for name, each in validation.items()},
             "metrics": {
                 name: mean_metrics([measure(one.y, one.probabilities) for one in each]) for name, each in test.items()
             },

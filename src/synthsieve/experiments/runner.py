@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from synthsieve.data.dataset import Dataset
-from synthsieve.evaluation.accuracy import part_of, probabilities
 from synthsieve.evaluation.answers import PARTS, Answers, read_answers, write_answers
+from synthsieve.evaluation.predict import part_of, probabilities
 from synthsieve.experiments.arms import TableEntry, settings_of
 from synthsieve.io.progress import Progress
 from synthsieve.models.classifier import GenerativeClassifier

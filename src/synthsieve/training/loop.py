@@ -173,8 +173,8 @@ def _choose(
 def _evaluate(state: TrainState, data: TrainingData, history: History) -> Row:
     """A new row of the history, with scores on validation where there are validation rows."""
     scores = data.score_validation(state.averaged)
-    if scores is not None and not math.isfinite(scores.cross_entropy):
-        raise non_finite(state.step, "validation cross-entropy", scores.cross_entropy)
+    if scores is not None and not math.isfinite(scores.log_loss):
+        raise non_finite(state.step, "validation cross-entropy", scores.log_loss)
     return history.close_row(step=state.step, **({} if scores is None else scores.as_row("validation")))
 
 

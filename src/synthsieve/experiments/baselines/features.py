@@ -24,7 +24,7 @@ from sklearn.preprocessing import FunctionTransformer, Normalizer, OneHotEncoder
 from synthsieve.data.dataset import Dataset, Kind
 from synthsieve.data.modalities.encoding import fit_encoding
 from synthsieve.data.splits import Split
-from synthsieve.evaluation.accuracy import part_of
+from synthsieve.evaluation.predict import part_of
 from synthsieve.io.random_streams import numpy_stream
 
 COMPONENTS = 50

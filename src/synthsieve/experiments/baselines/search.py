@@ -22,9 +22,8 @@ from threadpoolctl import threadpool_limits
 
 from synthsieve.data.dataset import UNLABELED, Dataset
 from synthsieve.errors import CheckpointError, DataError
-from synthsieve.evaluation.accuracy import part_of
 from synthsieve.evaluation.answers import Answers, read_answers, write_answers
-from synthsieve.evaluation.metrics import weighted_metric
+from synthsieve.evaluation.predict import part_of
 from synthsieve.experiments.baselines.features import Views, stacked
 from synthsieve.io.random_streams import derive_seed
 from synthsieve.settings import Metric
@@ -164,11 +163,8 @@ def _try(method: Method, candidate: Candidate, views: Views, metric: Metric) -> 
         validation = _answers(estimator, candidate.view, views, "validation")
     except (ValueError, ArithmeticError) as error:  # data that scikit-learn refuses
         return _Trial(candidate, error=" ".join(f"{candidate.name}: {error}".split())[:300])
-    score = None
-    if validation is not None:
-        score = weighted_metric(metric, validation.y, validation.probabilities, np.ones(len(validation)))
-        score = None if math.isnan(score) else score
-    return _Trial(candidate, estimator, validation, score)
+    score = math.nan if validation is None else validation.score(metric)
+    return _Trial(candidate, estimator, validation, None if math.isnan(score) else score)
 
 
 def _answers(estimator: Any, view: str, views: Views, part: str) -> Answers | None:
