@@ -24,13 +24,19 @@ from synthsieve.errors import CheckpointError, ConfigError, DataError
 from synthsieve.evaluation.answers import Answers, concatenate
 from synthsieve.evaluation.comparison import Choice, ComparisonResult, choose, compare_paired
 from synthsieve.evaluation.metrics import mean_metrics, measure
-from synthsieve.experiments.arms import BASELINE, ORACLE, PRETRAINED, Group, TableEntry, settings_of
-from synthsieve.experiments.baselines.job import ClassicalJob
+from synthsieve.experiments.arms import (
+    BASELINE,
+    ORACLE,
+    PRETRAINED,
+    Group,
+    TableEntry,
+    oracle_settings,
+    settings_of,
+)
 from synthsieve.experiments.baselines.search import BaselineResult
 from synthsieve.experiments.baselines.sklearn_models import CLASSICAL
-from synthsieve.experiments.baselines.supervised import oracle_settings
 from synthsieve.experiments.runner import answers_of
-from synthsieve.experiments.workers import Job
+from synthsieve.experiments.workers import ClassicalJob, Job
 from synthsieve.io.random_streams import numpy_stream
 from synthsieve.io.versions import versions
 from synthsieve.settings import Ceiling, Keep, Objective, Settings
