@@ -5,7 +5,7 @@ Rows are float64 (n, columns) as a data set stores them, NaN where a cell is mis
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import combinations
 from typing import Any
 
@@ -45,15 +45,8 @@ class TableFidelity:
     floor: TableFidelity | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain numbers, lists and mappings, for JSON."""
-        return {
-            "columns": [vars(column) for column in self.columns],
-            "marginal_distance": self.marginal_distance,
-            "association_real": [list(row) for row in self.association_real],
-            "association_synthetic": [list(row) for row in self.association_synthetic],
-            "association_distance": self.association_distance,
-            "floor": None if self.floor is None else self.floor.as_dict(),
-        }
+        """Plain numbers, tuples and mappings, for JSON."""
+        return asdict(self)
 
 
 def compare_tables(
@@ -65,14 +58,21 @@ def compare_tables(
             message = f"expected `{name}` rows of shape (n, {len(schema)}) with n at least 1, got {rows.shape}"
             raise DataError(message, code="bad-shape")
     kept = [(i, column) for i, column in enumerate(schema.columns) if column.is_modelled]
-    distances = tuple(_distance(column, real[:, i], synthetic[:, i]) for i, column in kept)
+    distances = []
+    for i, column in kept:
+        cells = real[:, i], synthetic[:, i]
+        measure, distance = "Kolmogorov-Smirnov", kolmogorov_smirnov
+        if column.type in CATEGORICAL:
+            measure, distance = "total variation", total_variation
+        missing = [float(np.isnan(side).mean()) for side in cells]
+        distances.append(ColumnDistance(column.name, measure, distance(*cells), *missing))
     shared = [_merged(column, real[:, i], synthetic[:, i]) for i, column in kept]
     kinds = [column.type in CATEGORICAL for _, column in kept]
     associations = [_associations([pair[side] for pair in shared], kinds) for side in (0, 1)]
     above = np.triu_indices(len(kept), 1)
     apart = np.abs(associations[0] - associations[1])[above]
     return TableFidelity(
-        columns=distances,
+        columns=tuple(distances),
         marginal_distance=float(np.mean([column.distance for column in distances])),
         association_real=tuple(map(tuple, associations[0].tolist())),
         association_synthetic=tuple(map(tuple, associations[1].tolist())),
@@ -127,13 +127,6 @@ def _centred(numbers: np.ndarray) -> np.ndarray:
     return centred
 
 
-def _distance(column: Column, real: np.ndarray, synthetic: np.ndarray) -> ColumnDistance:
-    missing = [float(np.isnan(cells).mean()) for cells in (real, synthetic)]
-    if column.type in CATEGORICAL:
-        return ColumnDistance(column.name, "total variation", total_variation(real, synthetic), *missing)
-    return ColumnDistance(column.name, "Kolmogorov-Smirnov", kolmogorov_smirnov(real, synthetic), *missing)
-
-
 def _merged(column: Column, real: np.ndarray, synthetic: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The cells, with rare categories (by the real rows) merged into one."""
     if column.type not in CATEGORICAL:
@@ -154,17 +147,13 @@ def _associations(columns: list[np.ndarray], is_category: list[bool]) -> np.ndar
     matrix = np.eye(len(columns))
     for i, j in combinations(range(len(columns)), 2):
         both = ~np.isnan(columns[i]) & ~np.isnan(columns[j])
-        if both.any():
-            pair = (columns[i][both], columns[j][both])
-            matrix[i, j] = matrix[j, i] = _association(*pair, is_category[i], is_category[j])
+        if not both.any():
+            continue
+        first, second = sorted((i, j), key=lambda place: not is_category[place])  # a category comes first
+        a, b = columns[first][both], columns[second][both]
+        if is_category[second]:
+            matrix[i, j] = cramers_v(a.astype(np.int64), b.astype(np.int64))
+        else:
+            matrix[i, j] = correlation_ratio(a.astype(np.int64), b) if is_category[first] else correlation(a, b)
+        matrix[j, i] = matrix[i, j]
     return matrix
-
-
-def _association(a: np.ndarray, b: np.ndarray, a_is_category: bool, b_is_category: bool) -> float:
-    if a_is_category and b_is_category:
-        return cramers_v(a.astype(np.int64), b.astype(np.int64))
-    if a_is_category:
-        return correlation_ratio(a.astype(np.int64), b)
-    if b_is_category:
-        return correlation_ratio(b.astype(np.int64), a)
-    return correlation(a, b)

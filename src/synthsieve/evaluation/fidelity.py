@@ -6,7 +6,8 @@ Every function takes plain matrices (rows, features).
 from __future__ import annotations
 
 import warnings
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import stats
@@ -28,8 +29,15 @@ MIN_ROWS = 10  # of each kind, half of them for training
 RESAMPLES = 2000
 
 
+class _Figures:
+    """A result that is plain numbers."""
+
+    def as_dict(self) -> dict[str, Any]:
+        return dict(vars(self))
+
+
 @dataclass(frozen=True)
-class Manifold:
+class Manifold(_Figures):
     """How two sets of points overlap, by balls around each point with its k-th nearest neighbour as radius."""
 
     precision: float  # share of synthetic points in some real ball, 0 to 1
@@ -41,12 +49,9 @@ class Manifold:
     num_real: int  # number of points
     num_synthetic: int
 
-    def as_dict(self) -> dict[str, float | int]:
-        return asdict(self)
-
 
 @dataclass(frozen=True)
-class TwoSample:
+class TwoSample(_Figures):
     """How well a classifier separates real from synthetic rows; an accuracy of one half means not at all."""
 
     accuracy: float  # share of held-out rows, as many real as synthetic, that are classified correctly
@@ -55,12 +60,9 @@ class TwoSample:
     p_value: float  # probability of this accuracy or a higher one by guessing
     count: int  # held-out rows of both kinds
 
-    def as_dict(self) -> dict[str, float | int]:
-        return asdict(self)
-
 
 @dataclass(frozen=True)
-class SyntheticTraining:
+class SyntheticTraining(_Figures):
     """A classifier trained on synthetic samples, tested on real examples, beside one trained on real examples."""
 
     accuracy: float  # on real test examples, of the classifier trained on synthetic samples
@@ -71,9 +73,6 @@ class SyntheticTraining:
     gap: float | None  # real_accuracy - accuracy; None without real examples
     gap_low: float | None  # 95 % interval of the gap over the choice of test examples; None without real examples
     gap_high: float | None
-
-    def as_dict(self) -> dict[str, float | int | None]:
-        return asdict(self)
 
 
 def manifold(real: np.ndarray, synthetic: np.ndarray, *, neighbours: int = 5) -> Manifold:
@@ -119,10 +118,11 @@ def frechet_distance(real: np.ndarray, synthetic: np.ndarray) -> float:
     and fewer rows than features, cost no accuracy. It grows as samples shrink: compare it at equal sizes only.
     """
     real, synthetic = same_space(real=real, synthetic=synthetic)
-    for name, matrix in (("real", real), ("synthetic", synthetic)):
-        if len(matrix) < 2:
-            message = f"expected at least 2 rows in `{name}` for a covariance, got {len(matrix)}: give more rows"
-            raise DataError(message, code="too-few-rows")
+    if min(len(real), len(synthetic)) < 2:
+        message = (
+            f"expected at least 2 rows of each kind for a covariance, got {len(real)} and {len(synthetic)}: add rows"
+        )
+        raise DataError(message, code="too-few-rows")
     first_mean, first = _mean_and_root(real)
     second_mean, second = _mean_and_root(synthetic)
     shared = np.linalg.svd(first @ second.T, compute_uv=False).sum()
@@ -148,17 +148,11 @@ def two_sample_accuracy(real: np.ndarray, synthetic: np.ndarray, *, rng: np.rand
     kinds = [m[rng.permutation(len(m))[:size]].astype(np.float64) for m in (real, synthetic)]
     half = size // 2
     train, test = (np.concatenate([kind[part] for kind in kinds]) for part in (slice(half), slice(half, None)))
-    network = make_pipeline(
-        StandardScaler(),
-        MLPClassifier(
-            (32,),
-            alpha=1.0,
-            batch_size=min(200, 2 * half),
-            learning_rate_init=0.005,
-            max_iter=EPOCHS,
-            random_state=int(rng.integers(2**31)),
-        ),
+    seed, batch = int(rng.integers(2**31)), min(200, 2 * half)
+    mlp = MLPClassifier(
+        (32,), alpha=1.0, batch_size=batch, learning_rate_init=0.005, max_iter=EPOCHS, random_state=seed
     )
+    network = make_pipeline(StandardScaler(), mlp)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # it stops early on purpose, against overfitting
         network.fit(train, np.repeat([0, 1], half))

@@ -116,7 +116,10 @@ def memorization(synthetic: np.ndarray, train: np.ndarray, held_out: np.ndarray)
     p_value = float(stats.betabinom(num_synthetic, rank, num_held_out - rank + 1).sf(near - 1))
     duplicates = _duplicates(synthetic, train, near_synthetic)
     held_out_duplicates = _duplicates(held_out, train, near_held_out)
-    copied = _more_duplicates(duplicates, num_synthetic, held_out_duplicates, num_held_out)
+    copied = duplicates > 0
+    if held_out_duplicates:  # more often than held-out rows, by Fisher's exact test
+        both = duplicates + held_out_duplicates
+        copied = stats.hypergeom(num_synthetic + num_held_out, both, num_synthetic).sf(duplicates - 1) < SIGNIFICANCE
     if copied or p_value < SIGNIFICANCE:
         verdict = Verdict.COPIES
     else:
@@ -167,15 +170,6 @@ def _duplicates(points: np.ndarray, train: np.ndarray, nearest: Nearest) -> int:
         difference = points[rows].astype(np.float64) - train[nearest.indices[rows]]
         count += int((np.abs(difference) <= tolerance).all(axis=1).sum())
     return count
-
-
-def _more_duplicates(duplicates: int, num_synthetic: int, held_out_duplicates: int, num_held_out: int) -> bool:
-    """Whether samples repeat training rows more often than held-out rows do (Fisher's exact test)."""
-    if held_out_duplicates == 0:
-        return duplicates > 0
-    both = duplicates + held_out_duplicates
-    p_value = stats.hypergeom(num_synthetic + num_held_out, both, num_synthetic).sf(duplicates - 1)
-    return bool(p_value < SIGNIFICANCE)
 
 
 def same_space(**matrices: np.ndarray) -> list[np.ndarray]:
