@@ -18,7 +18,6 @@ from synthsieve.experiments.arms import BASELINE, Arm, TableEntry
 from synthsieve.experiments.runner import run_arms
 from synthsieve.io.progress import Progress, for_stream
 from synthsieve.io.random_streams import numpy_stream
-from synthsieve.models.classifier import GenerativeClassifier
 from synthsieve.settings import Settings, settings_from
 from synthsieve.training.data import TrainingData
 from synthsieve.training.loop import fit_in_memory
@@ -58,12 +57,15 @@ def augment(estimator: Estimator, X_test: Any, y_test: Any, *, cv: int, options:
     """Continue training with each variant; measure on `X_test`, `y_test`, or by cross-fitting over `cv` parts."""
     held_out = _read_test(estimator, X_test, y_test)
     base = estimator._pretrained
-    training = estimator.settings_.training.model_copy(update={"steps": base.state.step})  # max_time may have ended it
-    settings = _with_options(estimator.settings_.model_copy(update={"training": training}), options)
+    settings = estimator.settings_.changed("training", steps=base.state.step)  # max_time may have ended it
+    values = settings.model_dump(mode="json")
+    settings = settings_from(values | {"augmentation": values["augmentation"] | dict(options)})
+    if not settings.augmentation.steps:
+        settings = settings.with_retraining()
     share = 1.0
     if estimator.max_time is not None:
         share = _share_in_time(settings, base.data, estimator.max_time, cv=cv if held_out is None else None)
-        settings = _with_share(settings, share)
+        settings = settings.changed("augmentation", steps=max(1, round(share * settings.augmentation.steps)))
     entries = [TableEntry(arm, 0 if arm is Arm.REAL_ONLY else settings.augmentation.pool_size) for arm in ARMS]
 
     def progress(name: str) -> Progress:
@@ -80,6 +82,10 @@ def augment(estimator: Estimator, X_test: Any, y_test: Any, *, cv: int, options:
     assert augmented.extra_data is not None and augmented.extra_data.pool is not None  # noqa: PT018
     pool = augmented.extra_data.pool
     helped = paired_comparison.comparison(augmented.entry.name).verdict is Verdict.HELPS
+    classifier = estimator
+    if helped:
+        classifier = copy.copy(estimator)
+        classifier.model_ = augmented.model
     return Augmentation(
         X=estimator.as_given(pool.x),
         y=estimator.classes_[pool.y[pool.selected]],
@@ -87,7 +93,7 @@ def augment(estimator: Estimator, X_test: Any, y_test: Any, *, cv: int, options:
         paired_comparison=paired_comparison,
         pool=pool,
         helped=helped,
-        classifier=_with_model(estimator, augmented.model) if helped else estimator,
+        classifier=classifier,
     )
 
 
@@ -107,24 +113,11 @@ def _read_test(estimator: Estimator, X_test: Any, y_test: Any) -> tuple[np.ndarr
     return x, y
 
 
-def _with_options(settings: Settings, options: Mapping[str, Any]) -> Settings:
-    values = settings.model_dump(mode="json")
-    values["augmentation"] |= dict(options)
-    settings = settings_from(values)
-    return settings if settings.augmentation.steps else settings.with_retraining()
-
-
 def _share_in_time(settings: Settings, data: TrainingData, max_time: float, *, cv: int | None) -> float:
     """The share of the planned steps that fits into `max_time`; with cross-fitting each part trains from scratch."""
     augmented = len(ARMS) * settings.augmentation.steps
     planned = augmented if cv is None else augmented + cv * (settings.training.steps + augmented)
     return min(1.0, SHARE * max_time / (seconds_per_step(data, settings) * planned))
-
-
-def _with_share(settings: Settings, share: float) -> Settings:
-    """The same with a share of the steps of augmented training."""
-    steps = max(1, round(share * settings.augmentation.steps))
-    return settings.model_copy(update={"augmentation": settings.augmentation.model_copy(update={"steps": steps})})
 
 
 def _cross_fit(
@@ -168,9 +161,3 @@ def _parts(y: np.ndarray, cv: int, seed: int) -> list[np.ndarray]:
         rows = stream.permutation(np.flatnonzero(y == label))
         part[rows] = (np.arange(len(rows)) + label) % cv
     return [rows for rows in (np.flatnonzero(part == number) for number in range(cv)) if len(rows)]
-
-
-def _with_model(estimator: Estimator, model: GenerativeClassifier) -> Estimator:
-    other = copy.copy(estimator)
-    other.model_ = model
-    return other

@@ -17,6 +17,7 @@ import torch
 from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score
+from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_feature_names,
@@ -263,7 +264,8 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
     def as_given(self, x: np.ndarray) -> Any:
         """Stored examples in the container that `fit` was given; the nearest items, where it was given items."""
         if self.items_ is not None:
-            return take_rows(self.items_, _nearest(x, np.asarray(self.features_)))
+            search = NearestNeighbors(n_neighbors=1).fit(np.asarray(self.features_))
+            return take_rows(self.items_, search.kneighbors(x, return_distance=False)[:, 0])
         return restore_container(self.encoding_.items(x), self.held_)
 
     def save(self, path: str | Path) -> Path:
@@ -343,12 +345,14 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
             "x": held.x,
             "y": labels,
             "groups": None if groups is None else read_groups(groups, count),
-            "weights": None if sample_weight is None else self._weights(sample_weight, count),
+            "weights": None,
         }
-        if parts["weights"] is not None:
-            used = parts["weights"] > 0
-            parts = {name: None if part is None else part[used] for name, part in parts.items()}
-            parts["weights"] = parts["weights"] / parts["weights"].mean()
+        if sample_weight is not None:
+            weights = _check_sample_weight(
+                sample_weight, np.empty((count, 1)), dtype=np.float64, ensure_non_negative=True
+            )
+            parts = {name: None if part is None else part[weights > 0] for name, part in parts.items()}
+            parts["weights"] = weights[weights > 0] / weights[weights > 0].mean()
         if unlabeled_X is not None and rows_of(unlabeled_X):
             parts = _with_unlabeled(parts, self.read_more(unlabeled_X))
         names = tuple(str(label) for label in self.classes_)
@@ -389,18 +393,12 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
         if known.dtype.kind != "O":
             check_classification_targets(known)
         targets = read_targets(raw)
-        if len(targets.classes) == 0:
-            raise InputError(
-                "at least two classes must have a label, but y has no label at all (-1, None, NaN and empty text mean"
-                " unlabelled): give the labels that are known",
-                code="too-few-classes",
-            )
         if len(targets.classes) < 2:
-            raise InputError(
-                f"labels of at least two classes are needed, but y has only one class, {targets.classes[0]!s}: add"
-                " labels of another class",
-                code="too-few-classes",
-            )
+            came, advice = "no label at all (-1, None, NaN and empty text mean unlabelled)", "give those that are known"
+            if len(targets.classes):
+                came, advice = f"only one class, {targets.classes[0]!s}", "add labels of another class"
+            message = f"labels of at least two classes are needed, but y has {came}: {advice}"
+            raise InputError(message, code="too-few-classes")
         for note in check_classes(Labels(targets.y, tuple(map(str, targets.classes))), origin="y"):
             warnings.warn(note, stacklevel=4)
         for word in stray_words(targets.classes):
@@ -410,12 +408,6 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
             )
         self.classes_ = targets.classes
         return targets.y
-
-    def _weights(self, sample_weight: Any, count: int) -> np.ndarray:
-        weights: np.ndarray = _check_sample_weight(
-            sample_weight, np.empty((count, 1)), dtype=np.float64, ensure_non_negative=True
-        )
-        return weights
 
     def _keep_items(self, items: Any, x: np.ndarray) -> None:
         self.items_ = None if items is None else as_items(items)
@@ -453,8 +445,11 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
         with self.threads():
             pretraining = settings.pretrained()
             data = TrainingData.prepare(dataset, pretraining)
-            if self.max_time is not None:
-                pretraining = _paced(data, pretraining, started, self.max_time)
+            if self.max_time is not None:  # as many steps as fit into the time left, by the pace of the first few
+                until = started + self.max_time
+                pace = seconds_per_step(data, pretraining, until=until, clock=time.monotonic)
+                fitting = int(SHARE * max(until - time.monotonic(), 0.0) / max(pace, 1e-9))
+                pretraining = pretraining.over(max(1, min(pretraining.training.steps, fitting)))
             progress = for_stream("fit", quiet=not self.verbose, always=True)
             stop = None if self.max_time is None else _clock(started, self.max_time)
             self._pretrained = fit_in_memory(data, pretraining, progress=progress, stop=stop)
@@ -546,25 +541,9 @@ def _with_unlabeled(parts: dict[str, Any], more: np.ndarray) -> dict[str, Any]:
     }
 
 
-def _paced(data: TrainingData, settings: Settings, started: float, max_time: float) -> Settings:
-    """The settings with as many steps as fit into what is left of `max_time`, by the pace of the first few."""
-    pace = seconds_per_step(data, settings, until=started + max_time, clock=time.monotonic)
-    left = started + max_time - time.monotonic()
-    fitting = int(SHARE * max(left, 0.0) / max(pace, 1e-9))
-    return settings.over(max(1, min(settings.training.steps, fitting)))
-
-
 def _clock(started: float, max_time: float) -> Callable[[], str | None]:
     def stop() -> str | None:
         spent = time.monotonic() - started
         return f"max_time of {max_time:g} s was reached" if spent >= max_time else None
 
     return stop
-
-
-def _nearest(x: np.ndarray, among: np.ndarray) -> np.ndarray:
-    """The row of `among` nearest to each x: int64 (n,)."""
-    from sklearn.neighbors import NearestNeighbors
-
-    rows: np.ndarray = NearestNeighbors(n_neighbors=1).fit(among).kneighbors(x, return_distance=False)[:, 0]
-    return rows
