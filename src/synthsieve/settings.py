@@ -185,11 +185,10 @@ class DataSettings(_Section):
     labels: int | None = Field(None, ge=1, description="Number of labels to use; none uses all.")
     balanced: bool = Field(False, description="Use equally many labels of each class; false keeps the frequencies.")
     validation: Validation = Field(Validation.LABELS, description="Where validation rows come from.")
-    validation_fraction: float | None = Field(
-        None, ge=0, lt=1, description="Share of labelled rows for validation; none is 0.1, or cross-fitting with few."
-    )
+    # Where a fraction is none, few labels are cross-fitted; more are split as the descriptions say.
+    validation_fraction: float | None = Field(None, ge=0, lt=1, description="Share of labels; none: 0.1 or folds.")
     test_fraction: float | None = Field(
-        None, ge=0, lt=1, description="Share of labelled rows for testing; none is 0.2, or cross-fitting with few."
+        None, ge=0, lt=1, description="Share of labels for testing; none: 0.2 or folds."
     )
     folds: int = Field(5, ge=3, le=100, description="Folds of cross-fitting, which is used below 300 labels.")
     fold: int | None = Field(None, ge=0, description="The fold that is held out; set by `run`.")
@@ -199,14 +198,10 @@ class ModelSettings(_Section):
     """Energy, encoder and generator."""
 
     latent_dim: int = Field(32, ge=1, le=MAX_WIDTH, description="Number of latents, of both towers together.")
-    label_latent_dim: int = Field(
-        0, ge=0, description="Latents of the label tower, below latent_dim; 0: only one tower."
-    )
+    label_latent_dim: int = Field(0, ge=0, description="Latents of the label tower; 0: only one tower.")
     encoder: NetworkKind = Field(NetworkKind.AUTO, description="Encoder network.")
     encoder_width: int = Field(32, ge=1, le=MAX_WIDTH, description="Width of the encoder.")
-    encoder_depth: int = Field(
-        16, ge=1, le=1000, description="Hidden layers of an mlp; layers (6n + 4) of a wide ResNet."
-    )
+    encoder_depth: int = Field(16, ge=1, le=1000, description="Layers of an mlp, or (6n + 4) of a wide ResNet.")
     label_encoder: NetworkKind = Field(NetworkKind.AUTO, description="Network of the label tower; auto is as encoder.")
     label_width: int = Field(32, ge=1, le=MAX_WIDTH, description="Width of the label tower.")
     view: View = Field(View.PLAIN, description="Image preprocessing of the label tower, or of the only tower.")
@@ -252,18 +247,14 @@ class TrainingSettings(_Section):
     train_on: Classify = Field(Classify.DRAW, description="Which z of q(z given x) the cross-entropy uses.")
     mutual_information_weight: float = Field(0.0, ge=0, description="Weight of H(mean p) - mean H(p) on unlabelled z.")
     mutual_information_ramp: int = Field(500, ge=1, description="Steps over which that weight rises from 0.")
-    smoothness_weight: float = Field(
-        0.0, ge=0, description="Weight of the change of p(y given x) near an unlabelled x."
-    )
+    smoothness_weight: float = Field(0.0, ge=0, description="Weight of the change of p(y given x) near x.")
     smoothness_radius: float = Field(1.0, gt=0, description="Length of the change of x, in units of the encoded x.")
     smoothness_ramp: int = Field(500, ge=1, description="Steps over which that weight rises from 0.")
     latent_smoothness_weight: float = Field(0.0, ge=0, description="The same for x + g(z + r) - g(z).")
     latent_smoothness_radius: float = Field(1.0, ge=0, description="Length of r, in latent units.")
     latent_smoothness_latents: Latents = Field(Latents.STYLE, description="Which latents r may change.")
     latent_smoothness_ramp: int = Field(500, ge=1, description="Steps over which that weight rises from 0.")
-    label_tower_elbo_scale: float = Field(
-        0.0, ge=0, le=1, description="Factor on the ELBO's gradient in the label tower."
-    )
+    label_tower_elbo_scale: float = Field(0.0, ge=0, le=1, description="Factor on the label tower's ELBO gradient.")
     label_kl_weight: float = Field(0.0, ge=0, description="Weight of KL(q || p0) of the label tower.")
     logit_penalty: float = Field(0.0, ge=0, description="L2 penalty on class logits and on f.")
     prior_learning_rate: float = Field(1e-4, gt=0, description="Learning rate of the prior (step 4).")
@@ -278,9 +269,7 @@ class TrainingSettings(_Section):
     evaluate_every: int = Field(250, ge=1, description="Steps between evaluations on validation.")
     checkpoint_every: int = Field(250, ge=1, description="Steps between checkpoints.")
     keep: Keep = Field(Keep.BEST, description="Which weights are kept where there are validation rows.")
-    keep_metric: Metric = Field(
-        Metric.ACCURACY, description="Metric of the best weights: accuracy or balanced-accuracy."
-    )
+    keep_metric: Metric = Field(Metric.ACCURACY, description="Metric of the best weights: plain or balanced.")
 
 
 class AugmentationSettings(_Section):
@@ -289,9 +278,7 @@ class AugmentationSettings(_Section):
     steps: int = Field(0, ge=0, description="Steps after training.steps; 0 is no augmented training.")
     learning_rate: float = Field(0.5, gt=0, description="Factor on the learning rates at its start; then a cosine.")
     ema_decay: float = Field(0.99, ge=0, lt=1, description="Decay of the averaged weights in these steps.")
-    augment_from_step: int | None = Field(
-        None, ge=0, description="First step with synthetic data; none: training.steps."
-    )
+    augment_from_step: int | None = Field(None, ge=0, description="First step with them; none: training.steps.")
     enabled: bool = Field(True, description="Train on synthetic samples.")
     synthetic_loss_weight: float = Field(0.3, ge=0, description="Weight of the cross-entropy of synthetic samples.")
     batch_synthetic: int = Field(100, ge=1, le=MAX_BATCH, description="Synthetic samples per step.")
@@ -347,9 +334,7 @@ class ImplicitSettings(_Section):
 class ComparisonSettings(_Section):
     """What `run` and `reproduce` compare."""
 
-    pool_sizes: tuple[int, ...] = Field(
-        (10000,), min_length=1, description="Pool sizes L, ascending, 1 to 100,000,000."
-    )
+    pool_sizes: tuple[int, ...] = Field((10000,), min_length=1, description="Pool sizes L, ascending.")
     baselines: bool = Field(True, description="Also train the supervised baseline and scikit-learn models.")
     metric: Metric = Field(Metric.AUTO, description="What variants are chosen and compared by.")
     variants: VariantSet = Field(VariantSet.STANDARD, description="Which variants are compared.")

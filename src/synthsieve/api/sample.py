@@ -91,12 +91,8 @@ def sample(
         temperature=defaults.temperature if temperature is None else temperature,
     )
     path = Path(to) if to is not None else out / ("samples.npz" if cluster is None else "samples")
-    options: dict[str, Any] = {
-        "per_class": per_class,
-        "chains": chains,
-        "noise": noise,
-        "seed": run.settings.seed if seed is None else seed,
-    }
+    seed = run.settings.seed if seed is None else seed
+    options: dict[str, Any] = {"per_class": per_class, "chains": chains, "noise": noise, "seed": seed}
     drawn_classes = tuple(names[index] for index in indices)
     with locked_beside(path):
         if cluster is not None:

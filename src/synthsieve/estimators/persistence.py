@@ -73,20 +73,14 @@ def load(cls: type[Any], path: Path) -> Estimator:
         estimator.seed_, estimator.n_features_in_ = int(header["seed"]), int(header["n_features_in"])
         if header["feature_names_in"]:
             estimator.feature_names_in_ = np.array([str(name) for name in header["feature_names_in"]], dtype=object)
-        _check_consistent(estimator)
         input_spec, num_classes = estimator.encoding_.input_spec, len(estimator.classes_)
+        # Parts of a header that are each well formed may still belong to different estimators.
+        items, features = (None if part is None else len(part) for part in (estimator.items_, estimator.features_))
+        if estimator.held_.kind != input_spec.kind or items != features:
+            raise ValueError("its examples, encoding and embeddings do not belong together")
         weights = tensors_under("model", tensors)
         estimator.model_ = model_with_weights(estimator.settings_.model, input_spec, num_classes, weights)
     return estimator
-
-
-def _check_consistent(estimator: Estimator) -> None:
-    """Parts of a header that are each well formed may still belong to different estimators."""
-    items, features = (None if part is None else len(part) for part in (estimator.items_, estimator.features_))
-    if estimator.held_.kind != estimator.encoding_.input_spec.kind:
-        raise ValueError(f"examples of kind {estimator.held_.kind} came with an encoding of another")
-    if items != features:
-        raise ValueError("its items and their embeddings differ in number")
 
 
 def _parameters(estimator: Estimator) -> dict[str, Any]:
@@ -95,17 +89,11 @@ def _parameters(estimator: Estimator) -> dict[str, Any]:
     if not isinstance(parameters["random_state"], int | None):
         parameters["random_state"] = estimator.seed_
     try:
-        plain: dict[str, Any] = json.loads(json.dumps(parameters, allow_nan=False, default=_number))
+        plain: dict[str, Any] = json.loads(json.dumps(parameters, allow_nan=False, default=np.generic.item))
     except (TypeError, ValueError) as error:
         message = f"only parameters of plain numbers and text can be saved ({error}): change them"
         raise InputError(message, code="cannot-save") from None
     return plain
-
-
-def _number(value: Any) -> Any:
-    if isinstance(value, np.generic):
-        return value.item()
-    raise TypeError(f"{type(value).__name__} is neither a number nor text")
 
 
 def _labels_to_json(classes: np.ndarray) -> dict[str, Any]:

@@ -93,20 +93,12 @@ PRETRAINED = TableEntry(Arm.PRETRAINED, 0)
 ORACLE = "oracle"  # the folder of the classifier that measures how pure pools are
 
 
+REAL = (Arm.SUPERVISED, Arm.PRETRAINED, Arm.REAL_ONLY)
 # The standard variants answer whether samples, the filter and the coreset help, each beside a control; the quick ones
 # only whether the selected samples help.
 VARIANTS = {
-    VariantSet.STANDARD: (
-        Arm.SUPERVISED,
-        Arm.PRETRAINED,
-        Arm.REAL_ONLY,
-        Arm.ALL,
-        Arm.ENTROPY,
-        Arm.ENTROPY_RANDOM,
-        Arm.CRAIG,
-        Arm.PSEUDO,
-    ),
-    VariantSet.QUICK: (Arm.SUPERVISED, Arm.PRETRAINED, Arm.REAL_ONLY, Arm.ENTROPY_RANDOM, Arm.CRAIG),
+    VariantSet.STANDARD: (*REAL, Arm.ALL, Arm.ENTROPY, Arm.ENTROPY_RANDOM, Arm.CRAIG, Arm.PSEUDO),
+    VariantSet.QUICK: (*REAL, Arm.ENTROPY_RANDOM, Arm.CRAIG),
 }
 
 
@@ -150,15 +142,10 @@ def settings_of(cell: TableEntry, settings: Settings) -> Settings:
     augmentation = {"enabled": cell.arm in POOLED, **POOLED.get(cell.arm, {})}
     if cell.pool_size:
         augmentation["pool_size"] = cell.pool_size
-    pseudo = {"enabled": cell.arm in (Arm.PSEUDO, Arm.CRAIG_PSEUDO)}
-    return settings.model_copy(
-        update={
-            "augmentation": settings.augmentation.model_copy(update=augmentation),
-            "pseudo_labels": settings.pseudo_labels.model_copy(update=pseudo),
-            "implicit": settings.implicit.model_copy(update={"enabled": cell.arm is Arm.IMPLICIT}),
-            "comparison": ComparisonSettings(),  # no variant depends on the others
-        }
-    )
+    settings = settings.changed("augmentation", **augmentation)
+    settings = settings.changed("pseudo_labels", enabled=cell.arm in (Arm.PSEUDO, Arm.CRAIG_PSEUDO))
+    settings = settings.changed("implicit", enabled=cell.arm is Arm.IMPLICIT)
+    return settings.model_copy(update={"comparison": ComparisonSettings()})  # no variant depends on the others
 
 
 def supervised_settings(settings: Settings) -> Settings:
@@ -184,14 +171,9 @@ def label_tower_only(model: ModelSettings) -> ModelSettings:
     """The label tower as the only tower; unchanged where there is only one."""
     if not model.label_latent_dim:
         return model
-    return model.model_copy(
-        update={
-            "encoder": model.encoder if model.label_encoder is NetworkKind.AUTO else model.label_encoder,
-            "encoder_width": model.label_width,
-            "latent_dim": model.label_latent_dim,
-            "label_latent_dim": 0,
-        }
-    )
+    encoder = model.encoder if model.label_encoder is NetworkKind.AUTO else model.label_encoder
+    sizes = {"encoder_width": model.label_width, "latent_dim": model.label_latent_dim, "label_latent_dim": 0}
+    return model.model_copy(update={"encoder": encoder, **sizes})
 
 
 # The paper's own figures: Pooladzandi, Khosravi, Nijkamp, Mirzasoleiman, "Generating High Fidelity Synthetic Data via

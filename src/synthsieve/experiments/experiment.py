@@ -371,9 +371,7 @@ class Experiment:
         settings = self.settings.model_copy(update={"seed": unit.seed})
         if self.cross_fitting is None:
             return settings
-        training = settings.training.model_copy(update={"keep": Keep.LAST})
-        data = settings.data.model_copy(update={"fold": unit.fold})
-        return settings.model_copy(update={"training": training, "data": data})
+        return settings.changed("training", keep=Keep.LAST).changed("data", fold=unit.fold)
 
     def _has_oracle(self, dataset: Dataset) -> bool:
         labels = self.settings.data.labels
