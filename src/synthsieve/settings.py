@@ -185,10 +185,11 @@ class DataSettings(_Section):
     labels: int | None = Field(None, ge=1, description="Number of labels to use; none uses all.")
     balanced: bool = Field(False, description="Use equally many labels of each class; false keeps the frequencies.")
     validation: Validation = Field(Validation.LABELS, description="Where validation rows come from.")
-    # Where a fraction is none, few labels are cross-fitted; more are split as the descriptions say.
-    validation_fraction: float | None = Field(None, ge=0, lt=1, description="Share of labels; none: 0.1 or folds.")
+    validation_fraction: float | None = Field(
+        None, ge=0, lt=1, description="Share of labelled rows for validation; none is 0.1, or cross-fitting with few."
+    )
     test_fraction: float | None = Field(
-        None, ge=0, lt=1, description="Share of labels for testing; none: 0.2 or folds."
+        None, ge=0, lt=1, description="Share of labelled rows for testing; none is 0.2, or cross-fitting with few."
     )
     folds: int = Field(5, ge=3, le=100, description="Folds of cross-fitting, which is used below 300 labels.")
     fold: int | None = Field(None, ge=0, description="The fold that is held out; set by `run`.")

@@ -89,11 +89,17 @@ def _parameters(estimator: Estimator) -> dict[str, Any]:
     if not isinstance(parameters["random_state"], int | None):
         parameters["random_state"] = estimator.seed_
     try:
-        plain: dict[str, Any] = json.loads(json.dumps(parameters, allow_nan=False, default=np.generic.item))
+        plain: dict[str, Any] = json.loads(json.dumps(parameters, allow_nan=False, default=_number))
     except (TypeError, ValueError) as error:
         message = f"only parameters of plain numbers and text can be saved ({error}): change them"
         raise InputError(message, code="cannot-save") from None
     return plain
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"{type(value).__name__} is neither a number nor text")
 
 
 def _labels_to_json(classes: np.ndarray) -> dict[str, Any]:
