@@ -254,20 +254,10 @@ def _describe_plan(experiment: Experiment, dataset: Dataset, split: Split) -> li
 
 def _finish(experiment: Experiment, outcome: Outcome, bar: Callable[[str], Progress]) -> RunResult:
     """Keep the chosen model and its samples, and write the report."""
-    name = outcome.table.kept
-    chosen = next(cell for cell in experiment.cells if cell.name == name)
+    table = outcome.table
+    chosen = next(cell for cell in experiment.cells if cell.name == table.kept)
     model, synthetic = keep_model(experiment, chosen), keep_synthetic(experiment, chosen)
     page = write_report(open_run(experiment.out), progress=bar("look"), drawing=bar("report"))
-    return RunResult(
-        out=experiment.out,
-        answer=answer_of(outcome.table),
-        comparison=outcome.table.paired_comparison,
-        choice=outcome.table.choice,
-        chosen=name,
-        model=model,
-        synthetic=synthetic,
-        figures=outcome.figures,
-        report=page.path,
-        table=outcome.table,
-        warnings=experiment.drifts(),
-    )
+    found = answer_of(table), table.paired_comparison, table.choice, table.kept
+    files = model, synthetic, outcome.figures, page.path
+    return RunResult(experiment.out, *found, *files, table, experiment.drifts())
