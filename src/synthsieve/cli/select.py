@@ -9,11 +9,14 @@ from typer import Argument, Option
 
 from synthsieve.cli import options
 from synthsieve.errors import SelectionError
+from synthsieve.selection.options import SelectionOptions
 
 DATA = (
     "A .npz, .parquet, .csv, .tsv or .jsonl file, or a folder of .parquet files, with labels and logits, "
     "probabilities, gradients or features."
 )
+OUT = Option(..., "-o", "--out", help="Folder to write to.", parser=options.given_path, metavar="FOLDER")
+PER_CLASS = Option(False, "--keep-per-class", "--per-class", help="Apply --keep-fraction within each class.")
 BUDGET = "How many rows to select: a fraction of each class (0.1) or a total (500)."
 EPSILON = "Select the smallest set whose gradient bound is at most this (instead of --budget)."
 KEEP_FRACTION = "Keep this fraction of the rows, those with the lowest entropy (instead of --entropy-ceiling)."
@@ -36,14 +39,12 @@ def fraction_or_count(text: str) -> float | int:
 def select(
     console: options.Console,
     data_file: Path = Argument(help=DATA, metavar="DATA"),
-    out: Path = Option(..., "-o", "--out", help="Folder to write to.", parser=options.given_path, metavar="FOLDER"),
+    out: Path = OUT,
     budget: float = Option("0.1", help=BUDGET, parser=fraction_or_count, metavar="TEXT"),
     epsilon: float | None = Option(None, help=EPSILON),
     entropy_ceiling: float | None = Option(None, help="Keep only rows with entropy below this, in nats."),
     keep_fraction: float | None = Option(None, help=KEEP_FRACTION),
-    keep_per_class: bool = Option(
-        False, "--keep-per-class", "--per-class", help="Apply --keep-fraction within each class."
-    ),
+    keep_per_class: bool = PER_CLASS,
     require_label: bool = Option(False, "--require-label", help="Reject rows that the classifier gives another label."),
     method: str = Option("auto", help="Selection method: auto, exact, fast, stochastic or random."),
     refine: bool = Option(False, "--refine", help="Improve the selection by swapping rows until no swap helps."),
@@ -62,7 +63,6 @@ def select(
     """Select a small weighted set of rows whose gradients represent all rows, after an optional entropy filter."""
     given = options.api_arguments(locals())
     from synthsieve.api.select import describe_cost, estimate_file, select_file
-    from synthsieve.selection.options import SelectionOptions
 
     given["n_jobs"] = jobs if threads is None else threads
     chosen = SelectionOptions(**{field.name: given[field.name] for field in fields(SelectionOptions)})
@@ -71,9 +71,7 @@ def select(
     if dry_run:
         cost = estimate_file(data_file, chosen, label=label)
         return console.finish(cost, describe_cost(cost))
-    progress = console.progress("select")
-    selection = select_file(
-        data_file, out, chosen, label=label, cluster=cluster, workers=workers, force=force, progress=progress
-    )
+    others = {name: given[name] for name in ("label", "cluster", "workers", "force")}
+    selection = select_file(data_file, out, chosen, **others, progress=console.progress("select"))
     files = [str(path) for path in selection.files]
     console.finish({**selection.as_dict(), "files": files}, [selection.summary(), f"wrote {', '.join(files)}"])
