@@ -34,9 +34,8 @@ from synthsieve.data.dataset import Dataset, Kind
 from synthsieve.data.origin import Origin
 from synthsieve.data.splits import Split, split_dataset
 from synthsieve.errors import SynthsieveError
-from synthsieve.experiments.arms import Arm, TableEntry
+from synthsieve.experiments.arms import Arm, TableEntry, supervised_settings
 from synthsieve.experiments.baselines.search import BaselineResult, Method, fit_baseline
-from synthsieve.experiments.baselines.supervised import supervised_settings
 from synthsieve.experiments.experiment import Experiment, Unit
 from synthsieve.experiments.runner import ANSWERS, answers_of, is_finished
 from synthsieve.experiments.workers import Job, default_workers, run_jobs

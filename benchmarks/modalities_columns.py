@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from synthsieve.data.dataset import Dataset
-from synthsieve.evaluation.accuracy import part_of
 from synthsieve.evaluation.columns import compare_tables
+from synthsieve.evaluation.predict import part_of
 from synthsieve.io.random_streams import derive_seed, numpy_stream
 from synthsieve.models import generate
 from synthsieve.sampling.langevin import LangevinSettings

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from synthsieve.data.origin import Origin
-from synthsieve.evaluation.accuracy import score_part
+from synthsieve.evaluation.predict import score_part
 from synthsieve.models.generate import draw_samples
 from synthsieve.results.export.samples import write_items, write_wav
 from synthsieve.sampling.langevin import LangevinSettings

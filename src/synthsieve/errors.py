@@ -25,11 +25,7 @@ def in_one_sentence(error: BaseException) -> str | None:
 
 
 class SynthsieveError(Exception):
-    """Base of every error that a user can cause or fix.
-
-    Attributes:
-        code: a stable name of the kind of error, such as "missing-column", for programs and tests.
-    """
+    """Base of every error that a user can cause or fix; `code` names its kind, such as "missing-column"."""
 
     def __init__(self, message: str, *, code: str = "") -> None:
         super().__init__(message)
@@ -83,11 +79,7 @@ class SelectionError(SynthsieveError):
 
 
 class DivergedChainError(SynthsieveError):
-    """A Langevin chain reached a value that is not finite.
-
-    Attributes:
-        step: the step, counted from 1, after which the first such value appeared.
-    """
+    """A Langevin chain reached a value that is not finite, first after `step`, counted from 1."""
 
     def __init__(self, step: int, message: str, *, code: str = "diverged-chain") -> None:
         super().__init__(message, code=code)
@@ -95,14 +87,8 @@ class DivergedChainError(SynthsieveError):
 
 
 class NonFiniteLossError(SynthsieveError):
-    """A term of the training objective is not finite.
-
-    Attributes:
-        step: the training step, counted from 1.
-        term: the name of the term.
-    """
+    """The `term` of the training objective is not finite in `step`, counted from 1."""
 
     def __init__(self, step: int, term: str, message: str, *, code: str = "non-finite-loss") -> None:
         super().__init__(message, code=code)
-        self.step = step
-        self.term = term
+        self.step, self.term = step, term

@@ -199,14 +199,10 @@ class ModelSettings(_Section):
     """Energy, encoder and generator."""
 
     latent_dim: int = Field(32, ge=1, le=MAX_WIDTH, description="Number of latents, of both towers together.")
-    label_latent_dim: int = Field(
-        0, ge=0, description="Latents of the label tower, below latent_dim; 0: only one tower."
-    )
+    label_latent_dim: int = Field(0, ge=0, description="Latents of the label tower; 0: only one tower.")
     encoder: NetworkKind = Field(NetworkKind.AUTO, description="Encoder network.")
     encoder_width: int = Field(32, ge=1, le=MAX_WIDTH, description="Width of the encoder.")
-    encoder_depth: int = Field(
-        16, ge=1, le=1000, description="Hidden layers of an mlp; layers (6n + 4) of a wide ResNet."
-    )
+    encoder_depth: int = Field(16, ge=1, le=1000, description="Layers of an mlp, or (6n + 4) of a wide ResNet.")
     label_encoder: NetworkKind = Field(NetworkKind.AUTO, description="Network of the label tower; auto is as encoder.")
     label_width: int = Field(32, ge=1, le=MAX_WIDTH, description="Width of the label tower.")
     view: View = Field(View.PLAIN, description="Image preprocessing of the label tower, or of the only tower.")
@@ -252,18 +248,14 @@ class TrainingSettings(_Section):
     train_on: Classify = Field(Classify.DRAW, description="Which z of q(z given x) the cross-entropy uses.")
     mutual_information_weight: float = Field(0.0, ge=0, description="Weight of H(mean p) - mean H(p) on unlabelled z.")
     mutual_information_ramp: int = Field(500, ge=1, description="Steps over which that weight rises from 0.")
-    smoothness_weight: float = Field(
-        0.0, ge=0, description="Weight of the change of p(y given x) near an unlabelled x."
-    )
+    smoothness_weight: float = Field(0.0, ge=0, description="Weight of the change of p(y given x) near x.")
     smoothness_radius: float = Field(1.0, gt=0, description="Length of the change of x, in units of the encoded x.")
     smoothness_ramp: int = Field(500, ge=1, description="Steps over which that weight rises from 0.")
     latent_smoothness_weight: float = Field(0.0, ge=0, description="The same for x + g(z + r) - g(z).")
     latent_smoothness_radius: float = Field(1.0, ge=0, description="Length of r, in latent units.")
     latent_smoothness_latents: Latents = Field(Latents.STYLE, description="Which latents r may change.")
     latent_smoothness_ramp: int = Field(500, ge=1, description="Steps over which that weight rises from 0.")
-    label_tower_elbo_scale: float = Field(
-        0.0, ge=0, le=1, description="Factor on the ELBO's gradient in the label tower."
-    )
+    label_tower_elbo_scale: float = Field(0.0, ge=0, le=1, description="Factor on the label tower's ELBO gradient.")
     label_kl_weight: float = Field(0.0, ge=0, description="Weight of KL(q || p0) of the label tower.")
     logit_penalty: float = Field(0.0, ge=0, description="L2 penalty on class logits and on f.")
     prior_learning_rate: float = Field(1e-4, gt=0, description="Learning rate of the prior (step 4).")
@@ -278,9 +270,7 @@ class TrainingSettings(_Section):
     evaluate_every: int = Field(250, ge=1, description="Steps between evaluations on validation.")
     checkpoint_every: int = Field(250, ge=1, description="Steps between checkpoints.")
     keep: Keep = Field(Keep.BEST, description="Which weights are kept where there are validation rows.")
-    keep_metric: Metric = Field(
-        Metric.ACCURACY, description="Metric of the best weights: accuracy or balanced-accuracy."
-    )
+    keep_metric: Metric = Field(Metric.ACCURACY, description="Metric of the best weights: plain or balanced.")
 
 
 class AugmentationSettings(_Section):
@@ -289,9 +279,7 @@ class AugmentationSettings(_Section):
     steps: int = Field(0, ge=0, description="Steps after training.steps; 0 is no augmented training.")
     learning_rate: float = Field(0.5, gt=0, description="Factor on the learning rates at its start; then a cosine.")
     ema_decay: float = Field(0.99, ge=0, lt=1, description="Decay of the averaged weights in these steps.")
-    augment_from_step: int | None = Field(
-        None, ge=0, description="First step with synthetic data; none: training.steps."
-    )
+    augment_from_step: int | None = Field(None, ge=0, description="First step with them; none: training.steps.")
     enabled: bool = Field(True, description="Train on synthetic samples.")
     synthetic_loss_weight: float = Field(0.3, ge=0, description="Weight of the cross-entropy of synthetic samples.")
     batch_synthetic: int = Field(100, ge=1, le=MAX_BATCH, description="Synthetic samples per step.")
@@ -347,9 +335,7 @@ class ImplicitSettings(_Section):
 class ComparisonSettings(_Section):
     """What `run` and `reproduce` compare."""
 
-    pool_sizes: tuple[int, ...] = Field(
-        (10000,), min_length=1, description="Pool sizes L, ascending, 1 to 100,000,000."
-    )
+    pool_sizes: tuple[int, ...] = Field((10000,), min_length=1, description="Pool sizes L, ascending.")
     baselines: bool = Field(True, description="Also train the supervised baseline and scikit-learn models.")
     metric: Metric = Field(Metric.AUTO, description="What variants are chosen and compared by.")
     variants: VariantSet = Field(VariantSet.STANDARD, description="Which variants are compared.")
@@ -486,9 +472,8 @@ def _read(config: str | Path) -> dict[str, Any]:
             text = path.read_text(encoding="utf-8")
         else:
             names = ", ".join(presets)
-            raise ConfigError(
-                f"no preset or TOML file is named {str(config)!r}; the presets are: {names}", code="unknown-preset"
-            )
+            message = f"no preset or TOML file is named {str(config)!r}; the presets are: {names}"
+            raise ConfigError(message, code="unknown-preset")
     except (OSError, ValueError) as error:  # also of bytes that are not UTF-8, or of a name with a null character
         raise ConfigError(f"cannot read the settings file {path}: {error}", code="unreadable-settings") from None
     try:
@@ -501,9 +486,8 @@ def _parse_override(override: str) -> dict[str, Any]:
     """`training.steps=10` -> {"training": {"steps": 10}}; a value that is not TOML is taken as text."""
     name, equals, text = override.partition("=")
     if not equals or not name.strip():
-        raise ConfigError(
-            f"--set expects name=value, such as training.steps=2000, got {_shorten(override)}", code="bad-override"
-        )
+        message = f"--set expects name=value, such as training.steps=2000, got {_shorten(override)}"
+        raise ConfigError(message, code="bad-override")
     try:
         value: Any = tomllib.loads(f"value = {text}")["value"]
     except (ValueError, RecursionError):

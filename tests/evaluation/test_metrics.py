@@ -6,7 +6,7 @@ from sklearn import metrics as peers
 
 from synthsieve.errors import CheckpointError, DataError
 from synthsieve.evaluation.answers import Answers, concatenate, read_answers, write_answers
-from synthsieve.evaluation.metrics import default_metric, mean_metrics, measure, weighted_metric
+from synthsieve.evaluation.metrics import default_metric, mean_metrics, measure, weighted_metric, wilson_interval
 from synthsieve.settings import Metric
 from tests.errors import raises
 
@@ -107,3 +107,43 @@ def test_damaged_answers_are_refused(tmp_path, wrong):
     write_answers(tmp_path / "a.npz", {"test": Answers(**{**good, **wrong})})
     with raises(CheckpointError, "damaged-answers"):
         read_answers(tmp_path / "a.npz")
+
+
+def test_metrics_by_hand():
+    p = np.array([[0.9, 0.1, 0.0], [0.2, 0.8, 0.0], [0.6, 0.4, 0.0]])
+    found = measure(np.array([0, 1, 1]), p)
+    assert found.accuracy == pytest.approx(2 / 3)
+    assert found.log_loss == pytest.approx(-np.log([0.9, 0.8, 0.4]).mean())
+    assert found.recall == (1.0, 0.5, None)
+    assert found.count == 3
+    assert found.as_row("test") == {
+        "test_accuracy": found.accuracy,
+        "test_balanced_accuracy": 0.75,
+        "test_cross_entropy": found.log_loss,
+    }
+
+
+def test_log_loss_is_finite():
+    assert np.isfinite(measure(np.array([1]), np.array([[1.0, 0.0]])).log_loss)
+
+
+def test_wilson_interval_coverage():
+    rng = np.random.default_rng(0)
+    covered = 0
+    for right in rng.binomial(200, 0.93, size=4000):
+        low, high = wilson_interval(right / 200, 200)
+        covered += low <= 0.93 <= high
+    # 95 % nominal; the binomial's steps move it a little. Five standard errors of 4,000 trials are 1.7 points.
+    assert abs(covered / 4000 - 0.95) < 0.02
+
+
+@pytest.mark.parametrize("accuracy", [0.0, 1.0])
+def test_interval_within_bounds(accuracy):
+    low, high = wilson_interval(accuracy, 10)
+    assert 0 <= low < high <= 1
+
+
+def test_describe():
+    y = np.repeat([0, 1], 500)
+    p = np.eye(2)[np.where(np.arange(1000) < 50, 1 - y, y)]
+    assert measure(y, p).describe("test") == "test accuracy 95.0 % (95 % interval 93.5 to 96.2, 1,000 examples)"

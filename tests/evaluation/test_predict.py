@@ -9,8 +9,8 @@ from synthsieve.api.evaluate import evaluate
 from synthsieve.data.origin import Origin
 from synthsieve.errors import DataError
 from synthsieve.evaluation import predict
-from synthsieve.evaluation.accuracy import part_of, score_part
 from synthsieve.evaluation.metrics import measure
+from synthsieve.evaluation.predict import part_of, score_part
 from synthsieve.training.defaults import settings_for
 from synthsieve.training.loop import fit
 from synthsieve.training.run_dir import RunDirectory

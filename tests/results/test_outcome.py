@@ -5,7 +5,7 @@ import pytest
 
 from synthsieve.data.dataset import Dataset, Examples, Kind
 from synthsieve.data.origin import Origin
-from synthsieve.evaluation.temperature import TemperatureRow
+from synthsieve.evaluation.quality import TemperatureRow
 from synthsieve.experiments.arms import BASELINE, TableEntry
 from synthsieve.experiments.experiment import Experiment
 from synthsieve.results.outcome import keep_synthetic, write_figures

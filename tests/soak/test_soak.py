@@ -19,7 +19,7 @@ import torch
 
 import synthsieve
 from synthsieve.data.origin import Origin
-from synthsieve.evaluation.accuracy import score_part
+from synthsieve.evaluation.predict import score_part
 from synthsieve.training import checkpoint
 from synthsieve.training.augment import augment
 from synthsieve.training.batches import BatchSource

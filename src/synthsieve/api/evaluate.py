@@ -9,41 +9,53 @@ from typing import Any
 import numpy as np
 
 from synthsieve.errors import ConfigError, DataError
-from synthsieve.evaluation.accuracy import part_of, wilson_interval
 from synthsieve.evaluation.metrics import measure
-from synthsieve.evaluation.predict import probabilities
+from synthsieve.evaluation.predict import part_of, probabilities
 from synthsieve.io.files import write_json
+from synthsieve.io.printable import one_line
 from synthsieve.io.versions import versions
 from synthsieve.results.table import FILE, ResultsTable
 from synthsieve.training.run_dir import RunDirectory
 
 PARTS = ("test", "validation")
 CROSS_FITTED = "cross-fitting"
+SHOWN = ("balanced_accuracy", "f1", "auroc", "average_precision", "log_loss", "calibration_error", "majority_accuracy")
+MAX_CLASSES = 12  # larger confusion tables are only in evaluation.json
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Metrics of a model.
+    """Metrics of a model."""
 
-    Attributes:
-        part: `test`, `validation`, `cross-fitting` where each label was held out in turn, or the name of a test file.
-        classes: the class names.
-        metrics: plain numbers by name; see `evaluation.metrics.Metrics`.
-        interval_95: 95 % interval of the accuracy, over the choice of examples.
-        metadata: settings, split hash and versions.
-    """
-
-    part: str
-    classes: tuple[str, ...]
-    metrics: dict[str, Any]
-    interval_95: tuple[float, float]
-    metadata: dict[str, Any]
+    part: str  # `test`, `validation`, `cross-fitting` where each label was held out in turn, or the name of a test file
+    classes: tuple[str, ...]  # the class names
+    metrics: dict[str, Any]  # plain numbers by name; see `evaluation.metrics.Metrics`
+    interval_95: tuple[float, float]  # 95 % interval of the accuracy, over the choice of examples
+    metadata: dict[str, Any]  # settings, split hash and versions
+    path: Path  # the file that it was written to
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
         per_class = dict(zip(self.classes, self.metrics["recall"], strict=True))
         figures = {"part": self.part, **self.metrics, "per_class": per_class, "classes": list(self.classes)}
         return {**figures, "interval_95": list(self.interval_95), **self.metadata}
+
+    def lines(self) -> list[str]:
+        """The summary that the command line prints."""
+        figures, names, (low, high) = self.metrics, [one_line(name) for name in self.classes], self.interval_95
+        lines = [
+            f"{self.part} accuracy {100 * figures['accuracy']:.1f} % "
+            f"(95 % interval {100 * low:.1f} to {100 * high:.1f}, {figures['count']:,} examples)"
+        ]
+        lines += [f"  {name.replace('_', ' ')}: {figures[name]:.3f}" for name in SHOWN if figures[name] is not None]
+        recall = [(name, share) for name, share in zip(names, figures["recall"], strict=True) if share is not None]
+        lines += ["recall of each class:", *(f"  {name}: {100 * share:.1f} %" for name, share in recall)]
+        if len(names) <= MAX_CLASSES:
+            wide = max(6, *(len(f"{count:,}") + 2 for row in figures["confusion"] for count in row))
+            lines.append("true class (rows) and predicted class (columns, in the same order):")
+            for name, row in zip(names, figures["confusion"], strict=True):
+                lines.append(f"  {name[:20]:20}" + "".join(f"{count:>{wide},}" for count in row))
+        return [*lines, f"written to {self.path}"]
 
 
 def evaluate(
@@ -67,14 +79,14 @@ def evaluate(
     has_rows = len(run.split.test if part == "test" else run.split.validation) > 0
     if test is None and not has_rows and (out / FILE).is_file():
         table = ResultsTable.read(out / FILE)
-        name, metrics = CROSS_FITTED, table.metrics[table.kept].as_dict()
+        name, metrics = CROSS_FITTED, table.metrics[table.kept]
     else:
         x, y = _examples(run, part, test, data_dir)
         name = part if test is None else Path(test).name
-        metrics = measure(y, probabilities(run.load_model(), run.encoding, x)).as_dict()
-    interval = wilson_interval(metrics["accuracy"], metrics["count"])
-    evaluation = Evaluation(name, run.split.classes, metrics, interval, metadata)
-    write_json(out / "evaluation.json", evaluation.as_dict())
+        metrics = measure(y, probabilities(run.load_model(), run.encoding, x))
+    path, classes = out / "evaluation.json", run.split.classes
+    evaluation = Evaluation(name, classes, metrics.as_dict(), metrics.interval(), metadata, path)
+    write_json(evaluation.path, evaluation.as_dict())
     return evaluation
 
 
@@ -91,8 +103,6 @@ def _examples(
     run.split.check_against(dataset)
     x, y = part_of(dataset, run.split, part)
     if not len(y):
-        raise DataError(
-            f"the run in {run.path} has no {part} rows: give labelled examples with --test FILE",
-            code="no-labelled-rows",
-        )
+        message = f"the run in {run.path} has no {part} rows: give labelled examples with --test FILE"
+        raise DataError(message, code="no-labelled-rows")
     return x, y

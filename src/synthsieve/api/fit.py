@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import torch
 
+from synthsieve.api.source import SourceOptions, read_source
 from synthsieve.data.dataset import Dataset
 from synthsieve.data.origin import Origin
 from synthsieve.errors import ConfigError
-from synthsieve.evaluation.accuracy import Scores, score_part
+from synthsieve.evaluation.metrics import Metrics
+from synthsieve.evaluation.predict import score_part
 from synthsieve.io.devices import Device, device_of
 from synthsieve.io.files import remove_stale_partials
 from synthsieve.io.locks import locked
 from synthsieve.io.progress import NullProgress, Progress
 from synthsieve.settings import Objective, Settings
 from synthsieve.training import loop
-from synthsieve.training.defaults import settings_for
 from synthsieve.training.history import require_tensorboard, tensorboard_writer
 from synthsieve.training.parallel import ProcessGroup, init_process_group, is_restart
 from synthsieve.training.run_dir import RunDirectory
@@ -28,27 +29,16 @@ from synthsieve.training.run_dir import RunDirectory
 
 @dataclass(frozen=True)
 class FitSummary:
-    """A finished training.
+    """A finished training."""
 
-    Attributes:
-        run: the run folder: settings, split, encoding; `run.load_model()` loads the trained model.
-        steps: steps done in all.
-        best_step: the step whose weights were kept.
-        validation_accuracy: of those weights; None without validation rows.
-        test: figures on the test rows; None without test rows.
-        seconds: wall time of this call's part of the training.
-        warnings: a sentence for each figure that diverged during training.
-        is_main: False in all but one of the processes that torchrun started.
-    """
-
-    run: RunDirectory
-    steps: int
-    best_step: int
-    validation_accuracy: float | None
-    test: Scores | None
-    seconds: float
-    warnings: tuple[str, ...]
-    is_main: bool = True
+    run: RunDirectory  # the run folder: settings, split, encoding; `run.load_model()` loads the trained model
+    steps: int  # steps done in all
+    best_step: int  # the step whose weights were kept
+    validation_accuracy: float | None  # of those weights; None without validation rows
+    test: Metrics | None  # figures on the test rows; None without test rows
+    seconds: float  # wall time of this call's part of the training
+    warnings: tuple[str, ...]  # a sentence for each figure that diverged during training
+    is_main: bool = True  # False in all but one of the processes that torchrun started
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
@@ -77,18 +67,6 @@ def fit(
     source: str | Path,
     out: str | Path,
     *,
-    label: str | None = None,
-    text: str | None = None,
-    schema: Path | None = None,
-    features: Path | None = None,
-    image_size: str | None = None,
-    data_dir: Path | None = None,
-    test: Path | None = None,
-    validation: Path | None = None,
-    labels: int | None = None,
-    config: str | Path | None = None,
-    overrides: Iterable[str] | None = None,
-    seed: int | None = None,
     supervised: bool = False,
     augment: bool = False,
     resume: bool = False,
@@ -97,18 +75,15 @@ def fit(
     device: Device | str = Device.CPU,
     progress: Callable[[str], Progress] | None = None,
     log: Callable[[str], None] = print,
+    **options: Unpack[SourceOptions],
 ) -> FitSummary:
     """Train a generative classifier on few labels and many unlabelled examples.
 
     Under torchrun all processes train one model together; one of them writes.
 
     Args:
-        source, label, text, schema, features, image_size, data_dir, test, validation: the data, as for `run`.
+        source: the data, as for `run`.
         out: the folder to write to.
-        labels: use only this many labels; None uses all.
-        config: name of a preset or a TOML file; None chooses a preset by the data.
-        overrides: single settings, such as "training.steps=2000".
-        seed: random seed.
         supervised: train the baseline that uses only the labelled rows.
         augment: continue after training.steps with synthetic data and pseudo-labels.
         resume: continue from the last checkpoint in `out`.
@@ -117,31 +92,14 @@ def fit(
         device: "cpu" or "cuda".
         progress: returns the progress bar of a stage by its name; None shows none.
         log: called with messages about the data and with warnings.
+        options: label, text, schema, features, image_size, data_dir, test, validation, labels, config, overrides and
+            seed, as for `run`.
     """
-    source, out, bar = str(source), Path(out), progress or (lambda name: NullProgress())
-    options: dict[str, Any] = {} if seed is None else {"seed": seed}
-    if labels is not None:
-        options["data"] = {"labels": labels}
-    if supervised:
-        options["training"] = {"objective": "supervised"}
-    settings_for(
-        source, config=config, overrides=overrides or (), options=options
-    )  # report errors before reading the data
+    out, bar = Path(out), progress or (lambda name: NullProgress())
     if tensorboard:
         require_tensorboard()
-    origin = Origin.of(
-        source,
-        label=label,
-        text=text,
-        schema=schema,
-        features=features,
-        image_size=image_size,
-        data_dir=data_dir,
-        test=test,
-        validation=validation,
-    )
-    dataset = origin.load(bar("data"))
-    settings = settings_for(source, dataset, config=config, overrides=overrides or (), options=options)
+    changes = {"training": {"objective": "supervised"}} if supervised else {}
+    origin, dataset, settings = read_source(source, changes, progress=bar("data"), **options)
     settings = _with_augmentation(settings) if augment else settings.pretrained()
     torch_device = device_of(Device(device))
     with ExitStack() as stack:
@@ -167,17 +125,9 @@ def fit(
             group=group,
             device=torch_device,
         )
-        scores = score_part(run.load_model(), run.encoding, dataset, split, "test") if group.first else None
-    return FitSummary(
-        run=run,
-        steps=result.steps,
-        best_step=result.best_step,
-        validation_accuracy=result.validation_accuracy,
-        test=scores,
-        seconds=result.seconds,
-        warnings=result.drifts,
-        is_main=group.first,
-    )
+        test = score_part(run.load_model(), run.encoding, dataset, split, "test") if group.first else None
+    best = result.best_step, result.validation_accuracy
+    return FitSummary(run, result.steps, *best, test, result.seconds, result.drifts, is_main=group.first)
 
 
 def _create_or_resume(

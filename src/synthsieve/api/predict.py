@@ -35,19 +35,12 @@ RUN_FILES = ("history.csv", "history.jsonl")  # files of a run with a suffix tha
 
 @dataclass(frozen=True)
 class Predictions:
-    """Predictions for new examples, in the order of the input.
+    """Predictions for new examples, in the order of the input."""
 
-    Attributes:
-        classes: (k,) the labels.
-        probabilities: float64 (n, k), in the order of `classes`.
-        files: the name of each example's file; None where examples are rows.
-        notes: remarks on the examples or on the model.
-    """
-
-    classes: np.ndarray
-    probabilities: np.ndarray
-    files: tuple[str, ...] | None = None
-    notes: tuple[str, ...] = ()
+    classes: np.ndarray  # (k,) the labels
+    probabilities: np.ndarray  # float64 (n, k), in the order of `classes`
+    files: tuple[str, ...] | None = None  # the name of each example's file; None where examples are rows
+    notes: tuple[str, ...] = ()  # remarks on the examples or on the model
 
     def __len__(self) -> int:
         return len(self.probabilities)
@@ -172,14 +165,12 @@ def _baseline(name: str, out: Path, run: RunDirectory | None) -> Callable[[np.nd
     known = {} if table is None else {one.name: one for one in CLASSICAL if one.name in table.baselines}
     if table is None or run is None or name not in known:
         names = ", ".join(map(repr, known)) or "none here: it needs the folder of `synthsieve run`"
-        raise ConfigError(
-            f"method must be a baseline that the run compared ({names}), got {name!r}", code="unknown-method"
-        )
+        message = f"method must be a baseline that the run compared ({names}), got {name!r}"
+        raise ConfigError(message, code="unknown-method")
     chosen = Counter(one.chosen for one in table.baselines[name] if one.chosen is not None)
     if not chosen:
-        raise ConfigError(
-            f"{name} could not be fitted to these data: predict without --method", code="method-not-fitted"
-        )
+        message = f"{name} could not be fitted to these data: predict without --method"
+        raise ConfigError(message, code="method-not-fitted")
     dataset = run.origin.load()
     run.split.check_against(dataset)
     views = Views(dataset, run.split, run.settings.seed, MAX_UNLABELED, MAX_UNLABELED)
@@ -195,13 +186,11 @@ def _check_target(to: Path, inputs: Sequence[Path], *, force: bool) -> None:
     if not to.exists():
         return
     if any(one.exists() and os.path.samefile(to, one) for one in inputs):
-        raise ConfigError(
-            f"{to} is an input, which predictions never replace: choose another name", code="target-is-input"
-        )
+        message = f"{to} is an input, which predictions never replace: choose another name"
+        raise ConfigError(message, code="target-is-input")
     if not force:
-        raise ConfigError(
-            f"{to} already exists: choose another name, or pass --force to replace it", code="target-exists"
-        )
+        message = f"{to} already exists: choose another name, or pass --force to replace it"
+        raise ConfigError(message, code="target-exists")
 
 
 def _files_of(run: RunDirectory | None) -> list[Path]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
+from synthsieve.api.source import SourceOptions, read_source
 from synthsieve.data.dataset import Dataset
 from synthsieve.data.labels import listed
 from synthsieve.data.origin import Origin
@@ -40,33 +41,19 @@ TABLE_PRESETS = {"svhn": "svhn-table"}  # where the paper's table needs another 
 
 @dataclass(frozen=True)
 class RunResult:
-    """The result of `run`.
+    """The result of `run`."""
 
-    Attributes:
-        out: the folder.
-        answer: whether synthetic data helped, with reasons and what to do next.
-        comparison: every variant against real data only, on held-out labels.
-        choice: the variant that validation preferred; None without labels to choose on.
-        chosen: the variant whose model was kept.
-        model: the folder of that model, for `synthsieve.load`.
-        synthetic: files with the samples that it was trained on; empty where it was trained on real data only.
-        figures: pictures written.
-        report: the HTML report.
-        table: all figures, as in OUT/table.json.
-        warnings: a sentence for each figure that diverged in training.
-    """
-
-    out: Path
-    answer: Answer
-    comparison: ComparisonResult
-    choice: Choice | None
-    chosen: str
-    model: Path
-    synthetic: list[Path]
-    figures: list[Path]
-    report: Path
-    table: ResultsTable
-    warnings: list[str]
+    out: Path  # the folder
+    answer: Answer  # whether synthetic data helped, with reasons and what to do next
+    comparison: ComparisonResult  # every variant against real data only, on held-out labels
+    choice: Choice | None  # the variant that validation preferred; None without labels to choose on
+    chosen: str  # the variant whose model was kept
+    model: Path  # the folder of that model, for `synthsieve.load`
+    synthetic: list[Path]  # files with the samples that it was trained on; empty where it was trained on real data only
+    figures: list[Path]  # pictures written
+    report: Path  # the HTML report
+    table: ResultsTable  # all figures, as in OUT/table.json
+    warnings: list[str]  # a sentence for each figure that diverged in training
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
@@ -109,25 +96,14 @@ def run(
     source: str | Path,
     out: str | Path,
     *,
-    label: str | None = None,
-    text: str | None = None,
-    schema: Path | None = None,
-    features: Path | None = None,
-    image_size: str | None = None,
-    data_dir: Path | None = None,
-    test: Path | None = None,
-    validation: Path | None = None,
-    labels: int | None = None,
     metric: Metric | str | None = None,
     variants: VariantSet | str | None = None,
-    config: str | Path | None = None,
-    overrides: Iterable[str] | None = None,
-    seed: int | None = None,
     seeds: int | None = None,
     max_time: float | None = None,
     workers: int | None = None,
     progress: Callable[[str], Progress] | None = None,
     log: Callable[[str], None] = print,
+    **options: Unpack[SourceOptions],
 ) -> RunResult:
     """Train on few labels and many unlabelled examples, add synthetic data in several ways, and measure what helps.
 
@@ -136,47 +112,22 @@ def run(
     Args:
         source: name of a built-in data set, or a path: .csv, .parquet, .npz, a folder of images or sounds.
         out: the folder to write to.
-        label: label column of a table.
-        text: text column of a table, to train on sentences.
-        schema: a TOML file with the types of columns that are detected wrongly.
-        features: a .npy of embeddings to train on, one row for each row of the table.
-        image_size: the size that images of a folder are resized to, such as "64" or "64x48".
-        data_dir: folder of built-in data sets, or to download them to.
-        test: a file of labelled examples to measure on, in the format of the source.
-        validation: a file of labelled examples to choose on, in the format of the source.
-        labels: use only this many labels, for experiments; None uses all.
         metric: what variants are chosen and compared by; None takes accuracy, or balanced accuracy with unbalanced
             classes.
         variants: "all" of the paper's table, "standard" or "quick"; None takes standard for tables and vectors,
             quick for images, sound and text, and all for built-in data sets.
-        config: name of a preset or a TOML file; None chooses a preset by the data.
-        overrides: single settings, such as "training.steps=2000".
-        seed: random seed.
         seeds: repeat everything with this many seeds; with few labels, how often cross-fitting is repeated.
         max_time: about how many seconds the run may take; steps are left out to fit.
         workers: parallel processes; None takes one per core, 0 runs everything in this process.
         progress: returns the progress bar of a stage by its name; None shows none.
         log: called with messages before and during the run.
+        options: how the data are read, and settings: see `synthsieve.api.source.SourceOptions`.
     """
-    out, source, bar = Path(out), str(source), progress or (lambda name: NullProgress())
-    options = _settings_given(labels=labels, metric=metric, variants=variants, seed=seed)
-    settings_for(
-        source, config=config, overrides=overrides or (), options=options
-    )  # report errors before reading the data
+    out, bar = Path(out), progress or (lambda name: NullProgress())
+    given = {"metric": metric, "variants": variants}
+    changes = {"comparison": {name: str(value) for name, value in given.items() if value is not None}}
+    origin, dataset, settings = read_source(source, changes, progress=bar("data"), **options)
     with locked(out):
-        origin = Origin.of(
-            source,
-            label=label,
-            text=text,
-            schema=schema,
-            features=features,
-            image_size=image_size,
-            data_dir=data_dir,
-            test=test,
-            validation=validation,
-        )
-        dataset = origin.load(bar("data"))
-        settings = settings_for(source, dataset, config=config, overrides=overrides or (), options=options)
         workers = default_workers() if workers is None else workers
         experiment = _plan(out, origin, settings, dataset, seeds)
         split = experiment.check(dataset)
@@ -224,32 +175,14 @@ def reproduce(
         )
 
 
-def _settings_given(
-    *, labels: int | None, metric: Metric | str | None, variants: VariantSet | str | None, seed: int | None
-) -> dict[str, Any]:
-    """The arguments that are settings, as a nested mapping."""
-    comparison = {"metric": metric, "variants": variants}
-    given: dict[str, Any] = {
-        "data": {} if labels is None else {"labels": labels},
-        "comparison": {name: str(value) for name, value in comparison.items() if value is not None},
-    }
-    return given if seed is None else {**given, "seed": seed}
-
-
 def _plan(out: Path, origin: Origin, settings: Settings, dataset: Dataset, seeds: int | None) -> Experiment:
     """What to train: one split per seed, or cross-fitting where labels are few."""
     if not settings.augmentation.steps:
         settings = settings.with_retraining()
     cross_fitting = cross_fitting_of(dataset, settings)
     times = seeds or (1 if cross_fitting is None else settings.comparison.repeats)
-    return Experiment(
-        out,
-        origin,
-        settings,
-        tuple(range(settings.seed, settings.seed + times)),
-        cells_for(settings.comparison),
-        cross_fitting,
-    )
+    each = tuple(range(settings.seed, settings.seed + times))
+    return Experiment(out, origin, settings, each, cells_for(settings.comparison), cross_fitting)
 
 
 def _shorten_to(experiment: Experiment, dataset: Dataset, max_time: float, workers: int) -> tuple[Experiment, str]:
@@ -321,20 +254,10 @@ def _describe_plan(experiment: Experiment, dataset: Dataset, split: Split) -> li
 
 def _finish(experiment: Experiment, outcome: Outcome, bar: Callable[[str], Progress]) -> RunResult:
     """Keep the chosen model and its samples, and write the report."""
-    name = outcome.table.kept
-    chosen = next(cell for cell in experiment.cells if cell.name == name)
+    table = outcome.table
+    chosen = next(cell for cell in experiment.cells if cell.name == table.kept)
     model, synthetic = keep_model(experiment, chosen), keep_synthetic(experiment, chosen)
     page = write_report(open_run(experiment.out), progress=bar("look"), drawing=bar("report"))
-    return RunResult(
-        out=experiment.out,
-        answer=answer_of(outcome.table),
-        comparison=outcome.table.paired_comparison,
-        choice=outcome.table.choice,
-        chosen=name,
-        model=model,
-        synthetic=synthetic,
-        figures=outcome.figures,
-        report=page.path,
-        table=outcome.table,
-        warnings=experiment.drifts(),
-    )
+    found = answer_of(table), table.paired_comparison, table.choice, table.kept
+    files = model, synthetic, outcome.figures, page.path
+    return RunResult(experiment.out, *found, *files, table, experiment.drifts())

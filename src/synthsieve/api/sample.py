@@ -20,25 +20,15 @@ from synthsieve.training.run_dir import RunDirectory
 
 @dataclass(frozen=True)
 class SampleResult:
-    """Samples that were drawn and written.
+    """Samples that were drawn and written."""
 
-    Attributes:
-        path: the .npz with x, y, classes and latent; with a cluster, a folder of shards.
-        per_class: samples of each class.
-        classes: the class names of the model.
-        drawn_classes: the class names that were drawn.
-        samples: the arrays; None with a cluster, whose shards may not fit into memory.
-        readable: files for people beside `path`: a picture, a table, sounds or sentences.
-        shards: with a cluster, the files in `path`.
-    """
-
-    path: Path
-    per_class: int
-    classes: tuple[str, ...]
-    drawn_classes: tuple[str, ...]
-    samples: Samples | None
-    readable: list[Path]
-    shards: list[Path] | None = None
+    path: Path  # the .npz with x, y, classes and latent; with a cluster, a folder of shards
+    per_class: int  # samples of each class
+    classes: tuple[str, ...]  # the class names of the model
+    drawn_classes: tuple[str, ...]  # the class names that were drawn
+    samples: Samples | None  # the arrays; None with a cluster, whose shards may not fit into memory
+    readable: list[Path]  # files for people beside `path`: a picture, a table, sounds or sentences
+    shards: list[Path] | None = None  # with a cluster, the files in `path`
 
     @property
     def count(self) -> int:
@@ -101,12 +91,8 @@ def sample(
         temperature=defaults.temperature if temperature is None else temperature,
     )
     path = Path(to) if to is not None else out / ("samples.npz" if cluster is None else "samples")
-    options: dict[str, Any] = {
-        "per_class": per_class,
-        "chains": chains,
-        "noise": noise,
-        "seed": run.settings.seed if seed is None else seed,
-    }
+    seed = run.settings.seed if seed is None else seed
+    options: dict[str, Any] = {"per_class": per_class, "chains": chains, "noise": noise, "seed": seed}
     drawn_classes = tuple(names[index] for index in indices)
     with locked_beside(path):
         if cluster is not None:

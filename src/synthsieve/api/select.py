@@ -68,6 +68,16 @@ def estimate_file(
     return estimate_cost(read_table(Path(path), label=label), replace(options or SelectionOptions(), **changes))
 
 
+def describe_cost(cost: dict[str, Any]) -> list[str]:
+    """What `estimate_file` found, as the command line prints it."""
+    line = (
+        f"{cost['rows']:,} rows in {cost['classes']} classes, {cost['selected']:,} to select by {cost['method']}: "
+        f"about {cost['memory_bytes'] / 1e6:,.0f} MB beyond the input and {cost['seconds']:.0f} s on "
+        f"{cost['cores']} {'core' if cost['cores'] == 1 else 'cores'}; nothing written"
+    )
+    return [line, *(f"note: {note}" for note in cost["notes"][:8])]
+
+
 def _select_in_memory(
     path: Path, out: Path, options: SelectionOptions, label: str | None, progress: Progress
 ) -> Selection:
@@ -99,14 +109,12 @@ def _select_on_cluster(
 
     not_supported = {"curvature": options.curvature is not Curvature.NONE, "threads": options.n_jobs is not None}
     for name in (name for name, given in not_supported.items() if given):
-        raise SelectionError(
-            f"expected no --{name} with --cluster, got it: leave one of them out", code="cluster-options"
-        )
+        message = f"expected no --{name} with --cluster, got it: leave one of them out"
+        raise SelectionError(message, code="cluster-options")
     check_readable(path)
     if path.is_file() and path.suffix.lower() not in PARQUET_SUFFIXES:
-        raise SelectionError(
-            f"expected Parquet with --cluster, got {path.name}: convert it, or leave --cluster out", code="file-type"
-        )
+        message = f"expected Parquet with --cluster, got {path.name}: convert it, or leave --cluster out"
+        raise SelectionError(message, code="file-type")
     shards = open_shards(path.resolve(), label=label)
     with connected(cluster, workers=workers) as engine:
         return select_shards(shards, out.resolve(), options, engine=engine, progress=progress)
@@ -129,19 +137,14 @@ def _check_out(out: Path, data: Path, *, force: bool) -> None:
             raise SelectionError(f"expected a folder as --out, got the file {out}: choose another name", code="out")
         there = [name for name in WRITTEN if (out / name).exists()]
     except OSError as error:
-        raise SelectionError(
-            f"expected a folder as --out, got {out} ({error.strerror}): choose another", code="out"
-        ) from None
+        message = f"expected a folder as --out, got {out} ({error.strerror}): choose another"
+        raise SelectionError(message, code="out") from None
     if any((out / name).resolve() == data.resolve() for name in there) or out.resolve() == data.resolve():
-        raise SelectionError(
-            f"expected another folder than that of {data.name} as --out, which would overwrite it: choose another",
-            code="out-is-input",
-        )
+        message = f"expected another folder than that of {data.name} as --out, which would overwrite it: choose another"
+        raise SelectionError(message, code="out-is-input")
     if "summary.json" not in there and has_partial(out / "summary.json"):
         _remove_others(out)  # left by a command that was killed before it wrote the summary
         there = []
     if there and not force:
-        raise SelectionError(
-            f"expected a folder without a selection, got {out} with {there[0]}: choose another, or pass --force",
-            code="out-exists",
-        )
+        message = f"expected a folder without a selection, got {out} with {there[0]}: choose another, or pass --force"
+        raise SelectionError(message, code="out-exists")

@@ -14,17 +14,11 @@ from synthsieve.results.run import open_run
 
 @dataclass(frozen=True)
 class RunningGallery:
-    """A gallery that accepts requests.
+    """A gallery that accepts requests."""
 
-    Attributes:
-        variant: whose samples it shows.
-        num_samples: how many.
-        new_address: returns a URL that opens the gallery once, on this machine.
-    """
-
-    variant: str
-    num_samples: int
-    new_address: Callable[[], str]
+    variant: str  # whose samples it shows
+    num_samples: int  # how many
+    new_address: Callable[[], str]  # returns a URL that opens the gallery once, on this machine
 
 
 def print_address(gallery: RunningGallery) -> None:

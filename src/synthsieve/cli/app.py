@@ -11,8 +11,8 @@ from synthsieve.cli.doctor import doctor
 from synthsieve.cli.evaluate import evaluate
 from synthsieve.cli.export import export
 from synthsieve.cli.fit import fit
+from synthsieve.cli.options import echo
 from synthsieve.cli.predict import predict
-from synthsieve.cli.printing import echo
 from synthsieve.cli.report import report
 from synthsieve.cli.reproduce import reproduce
 from synthsieve.cli.run import run
@@ -60,17 +60,9 @@ def main(arguments: list[str] | None = None) -> None:
             raise
         echo(f"synthsieve: {' '.join(message.splitlines())}", err=True)
         raise SystemExit(2) from None
-    except KeyboardInterrupt:  # before or after typer handles it
-        _report_interrupt()
+    except (KeyboardInterrupt, SystemExit) as end:  # typer turns the interrupt into an exit, and prints nothing
+        if isinstance(end, SystemExit) and end.code != INTERRUPTED:
+            raise
+        advice = "to continue, repeat the command (run, reproduce) or add --resume (fit)"
+        echo(f"synthsieve: interrupted; {advice}", err=True)
         raise SystemExit(INTERRUPTED) from None
-    except SystemExit as end:
-        if end.code == INTERRUPTED:  # typer caught the interrupt and prints nothing
-            _report_interrupt()
-        raise
-
-
-def _report_interrupt() -> None:
-    typer.echo(
-        "synthsieve: interrupted; to continue, repeat the command (run, reproduce) or add --resume (fit)",
-        err=True,
-    )

@@ -7,21 +7,25 @@ from pathlib import Path
 from typing import Any
 
 from synthsieve.cli import options
-from synthsieve.cli.options import finish
 
 
-def doctor(data_dir: options.DataDir = None, as_json: options.Json = False, debug: options.Debug = False) -> None:
+@options.verb
+def doctor(console: options.Console, data_dir: options.DataDir = None) -> None:
     """Show what this machine has: versions, cores, threads, memory, and data sets that need no download."""
     import torch
 
+    from synthsieve.experiments.workers import default_workers
+    from synthsieve.io.versions import versions
     from synthsieve.settings import preset_names
-    from synthsieve.training.run_dir import versions
 
+    memory = None  # gibibytes, where the system reports it
+    if hasattr(os, "sysconf"):
+        memory = round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1)
     report: dict[str, Any] = {
         "versions": versions(),
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "cores": default_workers(),
         "torch_threads": torch.get_num_threads(),
-        "memory_gib": _memory(),
+        "memory_gib": memory,
         "gpu": torch.cuda.get_device_name(0) if torch.cuda.is_available() else None,
         "data": _data_sets(data_dir),
         "presets": preset_names(),
@@ -33,14 +37,7 @@ def doctor(data_dir: options.DataDir = None, as_json: options.Json = False, debu
         *(f"data {name}: {where}" for name, where in report["data"].items()),
         f"presets: {', '.join(report['presets'])}",
     ]
-    finish(report, lines, as_json=as_json)
-
-
-def _memory() -> float | None:
-    """Gibibytes of memory, where the system reports it."""
-    if not hasattr(os, "sysconf"):
-        return None
-    return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1)
+    console.finish(report, lines)
 
 
 def _data_sets(data_dir: Path | None) -> dict[str, str]:

@@ -2,70 +2,46 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
+from typing import Any
 
-import typer
+from typer import Option
 
 from synthsieve.cli import options
 from synthsieve.results.export.formats import Format, Which
 
+KEEP_FRACTION = "Filter again: keep this fraction of each class, lowest entropy first."
+ENTROPY_CEILING = "Filter again: keep samples below this entropy (nats), in all classes."
+REQUIRE_LABEL = "Filter again: reject samples that the classifier gives another class."
+TO, ALLOW_EMPTY = "Folder to write to (default: OUT/export).", "Export even if no sample of a class is left."
+ALL = "All samples in every file, or only the selected (default: all in data.parquet only)."
 
+
+@options.verb
 def export(
+    console: options.Console,
     out: options.Run,
-    to: options.To = None,
-    format: Annotated[
-        list[Format] | None, typer.Option("--format", help="May be repeated (default: by the kind of data).")
-    ] = None,
+    to: Path | None = Option(None, "--to", help=TO, parser=options.given_path, metavar="FOLDER"),
+    format: list[Format] | None = Option(None, "--format", help="May be repeated (default: by the kind of data)."),
     variant: options.Variant = None,
     seed: options.RunSeed = None,
-    keep_fraction: Annotated[
-        float | None, typer.Option(help="Filter again: keep this fraction of each class, lowest entropy first.")
-    ] = None,
-    entropy_ceiling: Annotated[
-        float | None, typer.Option(help="Filter again: keep samples below this entropy (nats), in all classes.")
-    ] = None,
-    allow_empty_classes: Annotated[
-        bool, typer.Option("--allow-empty-classes", help="Export even if no sample of a class is left.")
-    ] = False,
-    budget: Annotated[float | None, typer.Option(help="Select again: this fraction of each class.")] = None,
-    require_label: Annotated[
-        bool | None, typer.Option(help="Filter again: reject samples that the classifier gives another class.")
-    ] = None,
-    all_: Annotated[
-        bool | None,
-        typer.Option(
-            "--all/--only-selected",
-            help="All samples in every file, or only the selected (default: all in data.parquet only).",
-        ),
-    ] = None,
+    keep_fraction: float | None = Option(None, help=KEEP_FRACTION),
+    entropy_ceiling: float | None = Option(None, help=ENTROPY_CEILING),
+    allow_empty_classes: bool = Option(False, "--allow-empty-classes", help=ALLOW_EMPTY),
+    budget: float | None = Option(None, help="Select again: this fraction of each class."),
+    require_label: bool | None = Option(None, help=REQUIRE_LABEL),
+    all_: bool | None = Option(None, "--all/--only-selected", help=ALL),
     threads: options.Threads = None,
-    as_json: options.Json = False,
-    quiet: options.Quiet = False,
-    debug: options.Debug = False,
-) -> None:
+) -> Any:
     """Save the synthetic data as files for other programs: synthsieve export out
 
     Also writes a data card and a manifest with checksums. Other filter or selection options are applied to the samples
     that were generated; nothing is trained or generated again. Samples rejected in the gallery are left out.
     """
-    from functools import partial
+    given = options.api_arguments(locals())
+    from synthsieve.api.export import export as export_
 
-    from synthsieve.api.export import export as export_run
-    from synthsieve.io.progress import for_stream
-
-    options.use_threads(threads)
-    result = export_run(
-        out,
-        to,
-        format=format,
-        variant=variant,
-        seed=seed,
-        entropy_ceiling=entropy_ceiling,
-        keep_fraction=keep_fraction,
-        budget=budget,
-        require_label=require_label,
-        which=Which.DEFAULT if all_ is None else Which.ALL if all_ else Which.SELECTED,
-        allow_empty_classes=allow_empty_classes,
-        progress=partial(for_stream, quiet=quiet),
-    )
-    options.finish(result.as_dict(), result.lines(), as_json=as_json)
+    options.use_threads(given.pop("threads"))
+    every = given.pop("all_")
+    which = Which.DEFAULT if every is None else Which.ALL if every else Which.SELECTED
+    return export_(**given, which=which, progress=console.progress)

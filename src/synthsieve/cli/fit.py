@@ -3,53 +3,32 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated
+from typing import Any
 
-import typer
+from typer import Option
 
 from synthsieve.cli import options
-from synthsieve.cli.options import finish, say
 from synthsieve.io.devices import Device
 
 
+@options.verb
 def fit(
+    console: options.Console,
     source: options.Source,
     out: options.Out,
-    labels: options.Labels = None,
-    label: options.Label = None,
-    text: options.Text = None,
-    schema: options.Schema = None,
-    features: options.Features = None,
-    image_size: options.ImageSize = None,
-    test: options.Test = None,
-    validation: options.Validation = None,
-    data_dir: options.DataDir = None,
-    config: options.Config = None,
-    set_: options.Set = None,
-    seed: options.Seed = None,
-    supervised: Annotated[bool, typer.Option("--supervised", help="Train the labels-only baseline.")] = False,
-    augment: Annotated[
-        bool, typer.Option("--augment", help="Continue after training.steps with synthetic data.")
-    ] = False,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue from the last checkpoint in OUT.")] = False,
-    tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Also write TensorBoard event files.")] = False,
+    supervised: bool = Option(False, "--supervised", help="Train the labels-only baseline."),
+    augment: bool = Option(False, "--augment", help="Continue after training.steps with synthetic data."),
+    resume: bool = Option(False, "--resume", help="Continue from the last checkpoint in OUT."),
+    tensorboard: bool = Option(False, "--tensorboard", help="Also write TensorBoard event files."),
     threads: options.Threads = None,
     device: options.DeviceName = Device.CPU,
-    as_json: options.Json = False,
-    quiet: options.Quiet = False,
-    debug: options.Debug = False,
-) -> None:
+    **data: Any,
+) -> Any:
     """Train a generative classifier on few labels and many unlabelled examples."""
     given = options.api_arguments(locals())
     if "WORLD_SIZE" in os.environ:  # set before torch is imported: its advice on gradient buckets is not for users
         os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     from synthsieve.api.fit import fit as fit_
-    from synthsieve.io.progress import for_stream
 
-    result = fit_(
-        **given,
-        progress=lambda name: for_stream(name, quiet=quiet),
-        log=lambda message: say(message, as_json=as_json),
-    )
-    if result.is_main:
-        finish(result.as_dict(), result.lines(), as_json=as_json)
+    result = fit_(**given, progress=console.progress, log=console.say)
+    return result if result.is_main else None

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import json
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from typer import Argument, Option
+from typer import echo as typer_echo
 
-from synthsieve.cli.printing import echo
 from synthsieve.errors import ConfigError
 from synthsieve.io.devices import Device
+from synthsieve.io.printable import visible
+from synthsieve.io.progress import Progress
 
 
 def given_path(text: str) -> Path:
     """The path; an empty one is refused, because it would mean the current folder."""
     if not text.strip():
-        raise ConfigError(
-            "expected a path to write to, got an empty one: give a name, or . for the current folder", code="empty-path"
-        )
+        message = "expected a path to write to, got an empty one: give a name, or . for the current folder"
+        raise ConfigError(message, code="empty-path")
     return Path(text)
 
 
@@ -27,60 +32,119 @@ def utf8_path(text: str) -> Path:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise ConfigError(
-            f"a path to write to must be UTF-8, but {text} is not: choose another", code="bad-path"
-        ) from None
+        message = f"a path to write to must be UTF-8, but {text} is not: choose another"
+        raise ConfigError(message, code="bad-path") from None
     return given_path(text)
 
 
-Out = Annotated[Path, typer.Option("--out", "-o", help="Folder to write to.", parser=utf8_path, metavar="FOLDER")]
-To = Annotated[
-    Path | None,
-    typer.Option("--to", help="Folder to write to (default: OUT/export).", parser=given_path, metavar="FOLDER"),
-]
-Run = Annotated[Path, typer.Argument(help="The folder that `synthsieve run` or `fit` wrote.", metavar="OUT")]
+Out = Annotated[Path, Option("--out", "-o", help="Folder to write to.", parser=utf8_path, metavar="FOLDER")]
+Run = Annotated[Path, Argument(help="The folder that `synthsieve run` or `fit` wrote.", metavar="OUT")]
 Variant = Annotated[
-    str | None, typer.Option("--variant", "--arm", help="Whose samples (default: the variant kept, or CRAIG).")
+    str | None, Option("--variant", "--arm", help="Whose samples (default: the variant kept, or CRAIG).")
 ]
-RunSeed = Annotated[int | None, typer.Option("--seed", help="One of the run's seeds (default: the first).")]
+RunSeed = Annotated[int | None, Option("--seed", help="One of the run's seeds (default: the first).")]
 Source = Annotated[
     str,
-    typer.Argument(
+    Argument(
         help="digits, svhn, mnist, adult, spoken-digits, sst2, or a path: .npz, .csv, .tsv, .parquet, .mat, idx file, "
         "a folder of images or wav files.",
         metavar="SOURCE",
     ),
 ]
-Labels = Annotated[int | None, typer.Option(min=1, help="Use only this many labels (default: all).")]
-Label = Annotated[str | None, typer.Option(help="Label column of a table.")]
-Text = Annotated[str | None, typer.Option(help="Text column of a table, to train on sentences.")]
-Schema = Annotated[Path | None, typer.Option(help="A TOML file with the types of columns that are detected wrongly.")]
-Features = Annotated[
-    Path | None, typer.Option(help="A .npy of embeddings to train on, one row for each row of the table.")
-]
-ImageSize = Annotated[
-    str | None,
-    typer.Option(help="Resize the images of a folder to this size, such as 64 or 64x48 (width x height)."),
-]
-Test = Annotated[Path | None, typer.Option(help="A file of labelled examples to measure on.")]
-Validation = Annotated[Path | None, typer.Option(help="A file of labelled examples to choose the model on.")]
-DataDir = Annotated[Path | None, typer.Option(help="Folder of the built-in data sets, or to download them to.")]
-Config = Annotated[str | None, typer.Option("--config", "-c", help="Name of a preset, or a TOML file.")]
-Set = Annotated[list[str] | None, typer.Option("--set", help="One setting, such as training.steps=2000.")]
-Seed = Annotated[int | None, typer.Option(help="Random seed.")]
-Threads = Annotated[int | None, typer.Option(min=1, help="Threads of one process (default: all cores).")]
-DeviceName = Annotated[Device, typer.Option("--device", help="Where the networks are trained: cpu, or cuda for a GPU.")]
+Test = Annotated[Path | None, Option(help="A file of labelled examples to measure on.")]
+DataDir = Annotated[Path | None, Option(help="Folder of the built-in data sets, or to download them to.")]
+Set = Annotated[list[str] | None, Option("--set", help="One setting, such as training.steps=2000.")]
+Seed = Annotated[int | None, Option(help="Random seed.")]
+Threads = Annotated[int | None, Option(min=1, help="Threads of one process (default: all cores).")]
+DeviceName = Annotated[Device, Option("--device", help="Where the networks are trained: cpu, or cuda for a GPU.")]
 Workers = Annotated[
-    int | None,
-    typer.Option(min=0, help="Parallel processes, of one thread each (default: one per core; 0: only this one)."),
+    int | None, Option(min=0, help="Parallel processes, of one thread each (default: one per core; 0: only this one).")
 ]
 Cluster = Annotated[
-    str | None,
-    typer.Option(help="Run on Ray: `local` for workers on this machine, or HOST:PORT of a running cluster."),
+    str | None, Option(help="Run on Ray: `local` for workers on this machine, or HOST:PORT of a running cluster.")
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object to standard output.")]
-Debug = Annotated[bool, typer.Option("--debug", help="Show the full traceback of an error.")]
-Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
+IMAGE_SIZE = "Resize the images of a folder to this size, such as 64 or 64x48 (width x height)."
+# The options of `run` and `fit` that are `synthsieve.api.source.SourceOptions`.
+SOURCE_OPTIONS: dict[str, Any] = {
+    "labels": Annotated[int | None, Option(min=1, help="Use only this many labels (default: all).")],
+    "label": Annotated[str | None, Option(help="Label column of a table.")],
+    "text": Annotated[str | None, Option(help="Text column of a table, to train on sentences.")],
+    "schema": Annotated[Path | None, Option(help="A TOML file with the types of columns that are detected wrongly.")],
+    "features": Annotated[
+        Path | None, Option(help="A .npy of embeddings to train on, one row for each row of the table.")
+    ],
+    "image_size": Annotated[str | None, Option(help=IMAGE_SIZE)],
+    "test": Test,
+    "validation": Annotated[Path | None, Option(help="A file of labelled examples to choose the model on.")],
+    "data_dir": DataDir,
+    "config": Annotated[str | None, Option("--config", "-c", help="Name of a preset, or a TOML file.")],
+    "set_": Set,
+    "seed": Seed,
+}
+PRINTING_OPTIONS: dict[str, Any] = {
+    "as_json": Annotated[bool, Option("--json", help="Print one JSON object to standard output.")],
+    "quiet": Annotated[bool, Option("--quiet", help="Show no progress.")],
+    "debug": Annotated[bool, Option("--debug", help="Show the full traceback of an error.")],
+}
+
+
+def echo(text: str, *, err: bool = False) -> None:
+    """Print to standard output, or to standard error; terminal control characters are shown as text."""
+    typer_echo(visible(text), err=err)
+
+
+@dataclass(frozen=True)
+class Console:
+    """How a verb prints."""
+
+    as_json: bool
+    quiet: bool
+
+    def say(self, line: str) -> None:
+        """Print a message to standard output, or to standard error where standard output is for JSON."""
+        echo(line, err=self.as_json)
+
+    def finish(self, result: dict[str, Any], lines: list[str]) -> None:
+        """Print the result of a verb, as JSON or as text."""
+        echo(json.dumps(result, indent=2) if self.as_json else "\n".join(lines))
+
+    def progress(self, name: str) -> Progress:
+        """The progress bar of a stage."""
+        from synthsieve.io.progress import for_stream
+
+        return for_stream(name, quiet=self.quiet)
+
+
+def verb(function: Callable[..., Any]) -> Callable[..., None]:
+    """The command of a function whose first argument is a `Console`; a result with `as_dict` and `lines` is printed.
+
+    Typer sees its other arguments, `SOURCE_OPTIONS` in place of `**data`, and `PRINTING_OPTIONS`.
+    """
+    declared = inspect.signature(function, eval_str=True).parameters
+    shared = {**(SOURCE_OPTIONS if "data" in declared else {}), **PRINTING_OPTIONS}
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    parameters = [one.replace(kind=keyword) for name, one in declared.items() if name not in ("console", "data")]
+    for name, annotation in shared.items():
+        default = False if name in PRINTING_OPTIONS else None
+        parameters.append(inspect.Parameter(name, keyword, default=default, annotation=annotation))
+
+    @functools.wraps(function)
+    def command(as_json: bool, quiet: bool, debug: bool, **given: Any) -> None:
+        console = Console(as_json, quiet)
+        result = function(console, **given)
+        if result is not None:
+            console.finish(result.as_dict(), result.lines())
+
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {}
+    return command
+
+
+def api_arguments(given: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of an API function, in Python's names, from the `locals()` of a verb."""
+    names = {"set_": "overrides", "class_": "classes"}
+    options = {**given, **given.get("data", {})}
+    return {names.get(name, name): value for name, value in options.items() if name not in ("console", "data")}
 
 
 def use_threads(threads: int | None) -> None:
@@ -89,19 +153,3 @@ def use_threads(threads: int | None) -> None:
 
     if threads is not None:
         torch.set_num_threads(threads)
-
-
-def api_arguments(given: dict[str, Any]) -> dict[str, Any]:
-    """The arguments of an API function from the `locals()` of a verb: without printing options, in Python's names."""
-    names = {"set_": "overrides", "class_": "classes"}
-    return {names.get(name, name): value for name, value in given.items() if name not in ("as_json", "quiet", "debug")}
-
-
-def say(line: str, *, as_json: bool) -> None:
-    """Print a message to standard output, or to standard error where standard output is for JSON."""
-    echo(line, err=as_json)
-
-
-def finish(result: dict[str, Any], lines: list[str], *, as_json: bool) -> None:
-    """Print the result of a verb, as JSON or as text."""
-    echo(json.dumps(result, indent=2) if as_json else "\n".join(lines))

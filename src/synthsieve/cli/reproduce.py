@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated
 
-import typer
+from typer import Option
 
 from synthsieve.cli import options
-from synthsieve.cli.options import finish
 
 
 class TableDataset(StrEnum):
@@ -19,19 +17,16 @@ class TableDataset(StrEnum):
     DIGITS = "digits"
 
 
+@options.verb
 def reproduce(
+    console: options.Console,
     out: options.Out,
-    dataset: Annotated[TableDataset, typer.Option(help="Data set.")] = TableDataset.DIGITS,
-    preset: Annotated[
-        str | None, typer.Option(help="Name of a preset, or a TOML file (default: that of the data set).")
-    ] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds, starting at 0.")] = 3,
+    dataset: TableDataset = Option(TableDataset.DIGITS, help="Data set."),
+    preset: str | None = Option(None, help="Name of a preset, or a TOML file (default: that of the data set)."),
+    seeds: int = Option(3, min=1, help="Number of seeds, starting at 0."),
     data_dir: options.DataDir = None,
     set_: options.Set = None,
     workers: options.Workers = None,
-    as_json: options.Json = False,
-    quiet: options.Quiet = False,
-    debug: options.Debug = False,
 ) -> None:
     """Train every variant of the paper's Table 1; write table.md, table.json and the figures.
 
@@ -39,8 +34,7 @@ def reproduce(
     """
     given = options.api_arguments(locals())
     from synthsieve.api.run import reproduce as reproduce_
-    from synthsieve.io.progress import for_stream
 
-    outcome = reproduce_(**given, progress=lambda name: for_stream(name, quiet=quiet))
+    outcome = reproduce_(**given, progress=console.progress)
     lines = [(out / "table.md").read_text(encoding="utf-8"), "pictures:", *(f"  {path}" for path in outcome.figures)]
-    finish(outcome.table.as_dict(), lines, as_json=as_json)
+    console.finish(outcome.table.as_dict(), lines)

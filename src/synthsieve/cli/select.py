@@ -2,93 +2,30 @@
 
 from __future__ import annotations
 
-import json
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
 
-import typer
+from typer import Argument, Option
 
 from synthsieve.cli import options
-from synthsieve.cli.printing import echo
 from synthsieve.errors import SelectionError
+from synthsieve.selection.options import SelectionOptions
+
+DATA = (
+    "A .npz, .parquet, .csv, .tsv or .jsonl file, or a folder of .parquet files, with labels and logits, "
+    "probabilities, gradients or features."
+)
+OUT = Option(..., "-o", "--out", help="Folder to write to.", parser=options.given_path, metavar="FOLDER")
+PER_CLASS = Option(False, "--keep-per-class", "--per-class", help="Apply --keep-fraction within each class.")
+BUDGET = "How many rows to select: a fraction of each class (0.1) or a total (500)."
+EPSILON = "Select the smallest set whose gradient bound is at most this (instead of --budget)."
+KEEP_FRACTION = "Keep this fraction of the rows, those with the lowest entropy (instead of --entropy-ceiling)."
+MEMORY = "Memory to use beyond the input, such as 500MB; slower or approximate methods are used to keep to it."
+CURVATURE = "Precondition gradients as AdaCore does: none, softmax or hutchinson."
+PART_ROWS = "With --cluster: classes with more rows are split into parts of about this size."
 
 
-def select(
-    data: Path = typer.Argument(
-        help="A .npz, .parquet, .csv, .tsv or .jsonl file, or a folder of .parquet files, with labels and logits, "
-        "probabilities, gradients or features."
-    ),
-    out: Path = typer.Option(
-        ..., "-o", "--out", help="Folder to write to.", parser=options.given_path, metavar="FOLDER"
-    ),
-    budget: str = typer.Option("0.1", help="How many rows to select: a fraction of each class (0.1) or a total (500)."),
-    epsilon: float | None = typer.Option(
-        None, help="Select the smallest set whose gradient bound is at most this (instead of --budget)."
-    ),
-    entropy_ceiling: float | None = typer.Option(None, help="Keep only rows with entropy below this, in nats."),
-    keep_fraction: float | None = typer.Option(
-        None, help="Keep this fraction of the rows, those with the lowest entropy (instead of --entropy-ceiling)."
-    ),
-    keep_per_class: bool = typer.Option(
-        False, "--keep-per-class", "--per-class", help="Apply --keep-fraction within each class."
-    ),
-    require_label: bool = typer.Option(
-        False, "--require-label", help="Reject rows that the classifier gives another label."
-    ),
-    method: str = typer.Option("auto", help="Selection method: auto, exact, fast, stochastic or random."),
-    refine: bool = typer.Option(False, "--refine", help="Improve the selection by swapping rows until no swap helps."),
-    curvature: str = typer.Option("none", help="Precondition gradients as AdaCore does: none, softmax or hutchinson."),
-    label: str | None = typer.Option(None, help="Name of the label column or array in DATA."),
-    memory_limit: str | None = typer.Option(
-        None,
-        help="Memory to use beyond the input, such as 500MB; slower or approximate methods are used to keep to it.",
-    ),
-    threads: options.Threads = None,
-    jobs: int | None = typer.Option(None, min=1, hidden=True, help="The former name of --threads."),
-    seed: int = typer.Option(0, help="Random seed."),
-    cluster: options.Cluster = None,
-    workers: options.Workers = None,
-    part_rows: int = typer.Option(
-        100_000, help="With --cluster: classes with more rows are split into parts of about this size."
-    ),
-    dry_run: bool = typer.Option(False, "--dry-run", help="Estimate memory and time, write nothing."),
-    as_json: bool = typer.Option(False, "--json", help="Print the summary as JSON."),
-    force: bool = typer.Option(False, "--force", help="Replace an earlier selection in the folder."),
-    quiet: bool = typer.Option(False, "--quiet", help="Show no progress."),
-    debug: bool = typer.Option(False, "--debug", help="Show the full traceback of an error."),
-) -> None:
-    """Select a small weighted set of rows whose gradients represent all rows, after an optional entropy filter."""
-    from synthsieve.api.select import estimate_file, select_file
-    from synthsieve.io.progress import for_stream
-    from synthsieve.selection.options import SelectionOptions
-
-    given = {
-        "budget": _fraction_or_count(budget), "epsilon": epsilon, "entropy_ceiling": entropy_ceiling,
-        "keep_fraction": keep_fraction, "keep_per_class": keep_per_class, "require_label": require_label,
-        "method": method, "refine": refine, "curvature": curvature, "memory_limit": memory_limit,
-        "n_jobs": threads if threads is not None else jobs, "seed": seed, "part_rows": part_rows,
-    }  # fmt: skip
-    chosen = SelectionOptions(**given)  # type: ignore[arg-type]
-    if dry_run:
-        if cluster is not None:
-            raise SelectionError(
-                "expected no --dry-run with --cluster, got both: leave one out", code="cluster-options"
-            )
-        cost = estimate_file(data, chosen, label=label)
-        echo(json.dumps(cost, indent=2) if as_json else _describe_cost(cost))
-        return
-    progress = for_stream("select", quiet=quiet)
-    selection = select_file(
-        data, out, chosen, label=label, cluster=cluster, workers=workers, force=force, progress=progress
-    )
-    files = [str(path) for path in selection.files]
-    if as_json:
-        echo(json.dumps({**selection.as_dict(), "files": files}, indent=2))
-    else:
-        echo(f"{selection.summary()}\nwrote {', '.join(files)}")
-
-
-def _fraction_or_count(text: str) -> float | int:
+def fraction_or_count(text: str) -> float | int:
     """`500` is a count, `0.1` a fraction."""
     for kind in (int, float):
         try:
@@ -98,10 +35,43 @@ def _fraction_or_count(text: str) -> float | int:
     raise SelectionError(f"expected --budget as a fraction or a count, got {text!r}: try 0.1 or 500", code="budget")
 
 
-def _describe_cost(cost: dict[str, Any]) -> str:
-    lines = [
-        f"{cost['rows']:,} rows in {cost['classes']} classes, {cost['selected']:,} to select by {cost['method']}: "
-        f"about {cost['memory_bytes'] / 1e6:,.0f} MB beyond the input and {cost['seconds']:.0f} s on "
-        f"{cost['cores']} {'core' if cost['cores'] == 1 else 'cores'}; nothing written"
-    ]
-    return "\n".join([*lines, *(f"note: {note}" for note in cost["notes"][:8])])
+@options.verb
+def select(
+    console: options.Console,
+    data_file: Path = Argument(help=DATA, metavar="DATA"),
+    out: Path = OUT,
+    budget: float = Option("0.1", help=BUDGET, parser=fraction_or_count, metavar="TEXT"),
+    epsilon: float | None = Option(None, help=EPSILON),
+    entropy_ceiling: float | None = Option(None, help="Keep only rows with entropy below this, in nats."),
+    keep_fraction: float | None = Option(None, help=KEEP_FRACTION),
+    keep_per_class: bool = PER_CLASS,
+    require_label: bool = Option(False, "--require-label", help="Reject rows that the classifier gives another label."),
+    method: str = Option("auto", help="Selection method: auto, exact, fast, stochastic or random."),
+    refine: bool = Option(False, "--refine", help="Improve the selection by swapping rows until no swap helps."),
+    curvature: str = Option("none", help=CURVATURE),
+    label: str | None = Option(None, help="Name of the label column or array in DATA."),
+    memory_limit: str | None = Option(None, help=MEMORY),
+    threads: options.Threads = None,
+    jobs: int | None = Option(None, min=1, hidden=True, help="The former name of --threads."),
+    seed: int = Option(0, help="Random seed."),
+    cluster: options.Cluster = None,
+    workers: options.Workers = None,
+    part_rows: int = Option(100_000, help=PART_ROWS),
+    dry_run: bool = Option(False, "--dry-run", help="Estimate memory and time, write nothing."),
+    force: bool = Option(False, "--force", help="Replace an earlier selection in the folder."),
+) -> None:
+    """Select a small weighted set of rows whose gradients represent all rows, after an optional entropy filter."""
+    given = options.api_arguments(locals())
+    from synthsieve.api.select import describe_cost, estimate_file, select_file
+
+    given["n_jobs"] = jobs if threads is None else threads
+    chosen = SelectionOptions(**{field.name: given[field.name] for field in fields(SelectionOptions)})
+    if dry_run and cluster is not None:
+        raise SelectionError("expected no --dry-run with --cluster, got both: leave one out", code="cluster-options")
+    if dry_run:
+        cost = estimate_file(data_file, chosen, label=label)
+        return console.finish(cost, describe_cost(cost))
+    others = {name: given[name] for name in ("label", "cluster", "workers", "force")}
+    selection = select_file(data_file, out, chosen, **others, progress=console.progress("select"))
+    files = [str(path) for path in selection.files]
+    console.finish({**selection.as_dict(), "files": files}, [selection.summary(), f"wrote {', '.join(files)}"])

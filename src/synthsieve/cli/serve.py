@@ -9,35 +9,30 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+from typer import Option
 
 from synthsieve.cli import options
-from synthsieve.cli.printing import echo
 
 if TYPE_CHECKING:
     from synthsieve.api.serve import RunningGallery
 
 
+@options.verb
 def serve(
+    console: options.Console,
     out: options.Run,
     variant: options.Variant = None,
     seed: options.RunSeed = None,
-    port: Annotated[
-        int | None, typer.Option(min=1, max=65535, help="Port to listen on (default: 8765, or a free one).")
-    ] = None,
-    no_open: Annotated[bool, typer.Option("--no-open", help="Print the address only; do not open a browser.")] = False,
+    port: int | None = Option(None, min=1, max=65535, help="Port to listen on (default: 8765, or a free one)."),
+    no_open: bool = Option(False, "--no-open", help="Print the address only; do not open a browser."),
     threads: options.Threads = None,
-    as_json: options.Json = False,
-    quiet: options.Quiet = False,
-    debug: options.Debug = False,
 ) -> None:
     """Browse samples in your browser: filter, sort, reject, export. Ctrl-C stops it."""
-    if not quiet:
-        options.say(f"loading {out} ...", as_json=as_json)
-    from synthsieve.api.serve import serve as serve_run
-    from synthsieve.io.progress import for_stream
+    if not console.quiet:
+        console.say(f"loading {out} ...")
+    from synthsieve.api.serve import serve as serve_
 
     def ready(gallery: RunningGallery) -> None:
         url = gallery.new_address()
@@ -47,15 +42,14 @@ def serve(
             f"  {url}",
             "The address works once, on this machine only; press Enter for another. Ctrl-C stops the gallery.",
         ]
-        echo(json.dumps(result) if as_json else "\n".join(lines))
+        options.echo(json.dumps(result) if console.as_json else "\n".join(lines))  # one line: programs wait for it
         if sys.stdin is not None and sys.stdin.isatty():
-            _on_enter(lambda: options.say(f"  {gallery.new_address()}", as_json=as_json))
+            _on_enter(lambda: console.say(f"  {gallery.new_address()}"))
 
     options.use_threads(threads)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # removes the temporary folder
-    progress = for_stream("serve", quiet=quiet)
-    serve_run(out, variant=variant, seed=seed, port=port, open_browser=not no_open, on_ready=ready, progress=progress)
-    options.say("the gallery has stopped; rejected samples are listed in the run's folder", as_json=as_json)
+    serve_(out, variant=variant, seed=seed, port=port, open_browser=not no_open, on_ready=ready)
+    console.say("the gallery has stopped; rejected samples are listed in the run's folder")
 
 
 def _on_enter(act: Callable[[], None]) -> None:

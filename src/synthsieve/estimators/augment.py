@@ -18,7 +18,6 @@ from synthsieve.experiments.arms import BASELINE, Arm, TableEntry
 from synthsieve.experiments.runner import run_arms
 from synthsieve.io.progress import Progress, for_stream
 from synthsieve.io.random_streams import numpy_stream
-from synthsieve.models.classifier import GenerativeClassifier
 from synthsieve.settings import Settings, settings_from
 from synthsieve.training.data import TrainingData
 from synthsieve.training.loop import SHARE, fit_in_memory, seconds_per_step
@@ -30,26 +29,17 @@ ARMS = (Arm.REAL_ONLY, Arm.CRAIG, Arm.CRAIG_PSEUDO)
 
 @dataclass(frozen=True)
 class Augmentation:
-    """Synthetic examples worth keeping, and whether they helped.
+    """Synthetic examples worth keeping, and whether they helped."""
 
-    Attributes:
-        X: the kept examples, in the container that `fit` was given.
-        y: their labels, in the type that `fit` was given.
-        sample_weight: float64 (k,), how many drawn samples each represents, of mean 1.
-        paired_comparison: training continued with these examples, and with pseudo-labels too, against training
-            continued with real data alone, on labels that none of them saw.
-        pool: every sample drawn, with its outcome.
-        helped: whether these examples are shown to help: the whole interval lies above zero.
-        classifier: the estimator trained with them, where they helped; otherwise the fitted one.
-    """
-
-    X: Any
-    y: np.ndarray
-    sample_weight: np.ndarray
+    X: Any  # the kept examples, in the container that `fit` was given
+    y: np.ndarray  # their labels, in the type that `fit` was given
+    sample_weight: np.ndarray  # float64 (k,), how many drawn samples each represents, of mean 1
+    # training continued with these examples, and with pseudo-labels too, against training continued with real
+    # data alone, on labels that none of them saw
     paired_comparison: ComparisonResult
-    pool: SyntheticPool
-    helped: bool
-    classifier: Estimator
+    pool: SyntheticPool  # every sample drawn, with its outcome
+    helped: bool  # whether these examples are shown to help: the whole interval lies above zero
+    classifier: Estimator  # the estimator trained with them, where they helped; otherwise the fitted one
 
     def __str__(self) -> str:
         return f"{self.paired_comparison.table()}{self._summary()}\n"
@@ -66,12 +56,15 @@ def augment(estimator: Estimator, X_test: Any, y_test: Any, *, cv: int, options:
     """Continue training with each variant; measure on `X_test`, `y_test`, or by cross-fitting over `cv` parts."""
     held_out = _read_test(estimator, X_test, y_test)
     base = estimator._pretrained
-    training = estimator.settings_.training.model_copy(update={"steps": base.state.step})  # max_time may have ended it
-    settings = _with_options(estimator.settings_.model_copy(update={"training": training}), options)
+    settings = estimator.settings_.changed("training", steps=base.state.step)  # max_time may have ended it
+    values = settings.model_dump(mode="json")
+    settings = settings_from(values | {"augmentation": values["augmentation"] | dict(options)})
+    if not settings.augmentation.steps:
+        settings = settings.with_retraining()
     share = 1.0
     if estimator.max_time is not None:
         share = _share_in_time(settings, base.data, estimator.max_time, cv=cv if held_out is None else None)
-        settings = _with_share(settings, share)
+        settings = settings.changed("augmentation", steps=max(1, round(share * settings.augmentation.steps)))
     entries = [TableEntry(arm, 0 if arm is Arm.REAL_ONLY else settings.augmentation.pool_size) for arm in ARMS]
 
     def progress(name: str) -> Progress:
@@ -88,6 +81,10 @@ def augment(estimator: Estimator, X_test: Any, y_test: Any, *, cv: int, options:
     assert augmented.extra_data is not None and augmented.extra_data.pool is not None  # noqa: PT018
     pool = augmented.extra_data.pool
     helped = paired_comparison.comparison(augmented.entry.name).verdict is Verdict.HELPS
+    classifier = estimator
+    if helped:
+        classifier = copy.copy(estimator)
+        classifier.model_ = augmented.model
     return Augmentation(
         X=estimator.as_given(pool.x),
         y=estimator.classes_[pool.y[pool.selected]],
@@ -95,7 +92,7 @@ def augment(estimator: Estimator, X_test: Any, y_test: Any, *, cv: int, options:
         paired_comparison=paired_comparison,
         pool=pool,
         helped=helped,
-        classifier=_with_model(estimator, augmented.model) if helped else estimator,
+        classifier=classifier,
     )
 
 
@@ -107,21 +104,12 @@ def _read_test(estimator: Estimator, X_test: Any, y_test: Any) -> tuple[np.ndarr
         return None
     x, y = estimator.read_more(X_test), read_targets(column_or_1d(as_labels(y_test)), estimator.classes_).y
     if (y == UNLABELED).any():
-        raise InputError(
-            f"every label of y_test must be one of {estimator.classes_.tolist()}, but others came", code="unknown-label"
-        )
+        message = f"every label of y_test must be one of {estimator.classes_.tolist()}, but others came"
+        raise InputError(message, code="unknown-label")
     if len(x) != len(y):
-        raise InputError(
-            f"X_test and y_test must have as many rows, but {len(x)} and {len(y)} came", code="different-lengths"
-        )
+        message = f"X_test and y_test must have as many rows, but {len(x)} and {len(y)} came"
+        raise InputError(message, code="different-lengths")
     return x, y
-
-
-def _with_options(settings: Settings, options: Mapping[str, Any]) -> Settings:
-    values = settings.model_dump(mode="json")
-    values["augmentation"] |= dict(options)
-    settings = settings_from(values)
-    return settings if settings.augmentation.steps else settings.with_retraining()
 
 
 def _share_in_time(settings: Settings, data: TrainingData, max_time: float, *, cv: int | None) -> float:
@@ -129,12 +117,6 @@ def _share_in_time(settings: Settings, data: TrainingData, max_time: float, *, c
     augmented = len(ARMS) * settings.augmentation.steps
     planned = augmented if cv is None else augmented + cv * (settings.training.steps + augmented)
     return min(1.0, SHARE * max_time / (seconds_per_step(data, settings) * planned))
-
-
-def _with_share(settings: Settings, share: float) -> Settings:
-    """The same with a share of the steps of augmented training."""
-    steps = max(1, round(share * settings.augmentation.steps))
-    return settings.model_copy(update={"augmentation": settings.augmentation.model_copy(update={"steps": steps})})
 
 
 def _cross_fit(
@@ -178,9 +160,3 @@ def _parts(y: np.ndarray, cv: int, seed: int) -> list[np.ndarray]:
         rows = stream.permutation(np.flatnonzero(y == label))
         part[rows] = (np.arange(len(rows)) + label) % cv
     return [rows for rows in (np.flatnonzero(part == number) for number in range(cv)) if len(rows)]
-
-
-def _with_model(estimator: Estimator, model: GenerativeClassifier) -> Estimator:
-    other = copy.copy(estimator)
-    other.model_ = model
-    return other

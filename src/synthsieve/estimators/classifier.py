@@ -17,6 +17,7 @@ import torch
 from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score
+from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_feature_names,
@@ -165,19 +166,16 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
         if known.all():
             return float(super().score(X, y, sample_weight))
         if not known.any():
-            raise InputError(
-                f"score needs labelled rows, but none of {len(raw)} is: pass y without -1, None or NaN",
-                code="no-labels",
-            )
+            message = f"score needs labelled rows, but none of {len(raw)} is: pass y without -1, None or NaN"
+            raise InputError(message, code="no-labels")
         warnings.warn(
             f"{len(raw) - int(known.sum()):,} of {len(raw):,} rows of y are unlabelled and are left out of the score",
             stacklevel=2,
         )
         predicted = self.predict(X)
         if len(predicted) != len(raw):
-            raise InputError(
-                f"X and y must have as many rows, but {len(predicted)} and {len(raw)} came", code="different-lengths"
-            )
+            message = f"X and y must have as many rows, but {len(predicted)} and {len(raw)} came"
+            raise InputError(message, code="different-lengths")
         weights = None if sample_weight is None else np.asarray(sample_weight)[known]
         return float(accuracy_score(np.array(raw[known].tolist()), predicted[known], sample_weight=weights))
 
@@ -191,10 +189,8 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
             targets = read_targets(column_or_1d(as_labels(y)), self.classes_).y
             answers = self.predict_proba(X)
             if len(answers) != len(targets):
-                raise InputError(
-                    f"X and y must have as many rows, but {len(answers)} and {len(targets)} came",
-                    code="different-lengths",
-                )
+                message = f"X and y must have as many rows, but {len(answers)} and {len(targets)} came"
+                raise InputError(message, code="different-lengths")
             return measure(targets[targets != UNLABELED], answers[targets != UNLABELED])
 
     def transform(self, X: Any) -> np.ndarray:
@@ -227,16 +223,14 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
         """
         check_is_fitted(self)
         if not isinstance(n_per_class, Integral) or n_per_class < 1:
-            raise InputError(
-                f"n_per_class must be a whole number, 1 or more, but {n_per_class!r} came", code="invalid-parameter"
-            )
+            message = f"n_per_class must be a whole number, 1 or more, but {n_per_class!r} came"
+            raise InputError(message, code="invalid-parameter")
         sampling = self.settings_.sampling
         heat = sampling.temperature if temperature is None else temperature
         chains = LangevinSettings(sampling.num_steps, sampling.step_size, heat)
         if classes is not None and (isinstance(classes, str) or not isinstance(classes, Iterable)):
-            raise InputError(
-                f"classes must be a list of labels, but {classes!r} came: put it into a list", code="invalid-parameter"
-            )
+            message = f"classes must be a list of labels, but {classes!r} came: put it into a list"
+            raise InputError(message, code="invalid-parameter")
         with self.threads(), as_input_errors():
             drawn = draw_samples(
                 self.model_,
@@ -261,17 +255,16 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
 
         check_is_fitted(self)
         if not hasattr(self, "_pretrained"):
-            raise InputError(
-                "augment needs the data of fit, which a loaded or copied estimator does not have: fit again",
-                code="no-training-data",
-            )
+            message = "augment needs the data of fit, which a loaded or copied estimator does not have: fit again"
+            raise InputError(message, code="no-training-data")
         with as_input_errors(), self.threads():
             return augment(self, X_test, y_test, cv=cv, options=augmentation)
 
     def as_given(self, x: np.ndarray) -> Any:
         """Stored examples in the container that `fit` was given; the nearest items, where it was given items."""
         if self.items_ is not None:
-            return take_rows(self.items_, _nearest(x, np.asarray(self.features_)))
+            search = NearestNeighbors(n_neighbors=1).fit(np.asarray(self.features_))
+            return take_rows(self.items_, search.kneighbors(x, return_distance=False)[:, 0])
         return restore_container(self.encoding_.items(x), self.held_)
 
     def save(self, path: str | Path) -> Path:
@@ -332,10 +325,8 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
     def _read(self, X: Any, y: Any, unlabeled_X: Any, sample_weight: Any, features: Any, groups: Any) -> Dataset:
         """The arguments of `fit` as a data set; sets the attributes that describe it."""
         if y is None:
-            raise InputError(
-                "requires y to be passed, but the target y is None: give -1 where a label is not known",
-                code="no-labels",
-            )
+            message = "requires y to be passed, but the target y is None: give -1 where a label is not known"
+            raise InputError(message, code="no-labels")
         examples = materialize(X if features is None else features)
         kind = kind_of(examples, self.modality) if features is None else Kind.VECTOR
         examples = self._checked(examples, kind, reset=True)
@@ -353,12 +344,14 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
             "x": held.x,
             "y": labels,
             "groups": None if groups is None else read_groups(groups, count),
-            "weights": None if sample_weight is None else self._weights(sample_weight, count),
+            "weights": None,
         }
-        if parts["weights"] is not None:
-            used = parts["weights"] > 0
-            parts = {name: None if part is None else part[used] for name, part in parts.items()}
-            parts["weights"] = parts["weights"] / parts["weights"].mean()
+        if sample_weight is not None:
+            weights = _check_sample_weight(
+                sample_weight, np.empty((count, 1)), dtype=np.float64, ensure_non_negative=True
+            )
+            parts = {name: None if part is None else part[weights > 0] for name, part in parts.items()}
+            parts["weights"] = weights[weights > 0] / weights[weights > 0].mean()
         if unlabeled_X is not None and rows_of(unlabeled_X):
             parts = _with_unlabeled(parts, self.read_more(unlabeled_X))
         names = tuple(str(label) for label in self.classes_)
@@ -380,9 +373,8 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
         if named and (is_frame(X) or (kind == Kind.TABLE and isinstance(X, np.ndarray))):
             _check_feature_names(self, X, reset=reset)
         if rows_of(X) == 0:
-            raise InputError(
-                f"at least one example is needed, but X has 0 sample(s) (shape={np.shape(X)})", code="no-examples"
-            )
+            message = f"at least one example is needed, but X has 0 sample(s) (shape={np.shape(X)})"
+            raise InputError(message, code="no-examples")
         if reset:
             self.n_features_in_ = _count_features(X, kind)
         return X
@@ -391,30 +383,21 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
         """Class indices of y (n,), -1 for unlabelled; `classes_` is set."""
         raw = column_or_1d(as_labels(y), warn=True)
         if len(raw) != count:
-            raise InputError(
-                f"X and y must have as many rows, but inconsistent numbers came: {count} and {len(raw)}",
-                code="different-lengths",
-            )
+            message = f"X and y must have as many rows, but inconsistent numbers came: {count} and {len(raw)}"
+            raise InputError(message, code="different-lengths")
         known = raw[is_known(raw)]
         if known.dtype.kind == "f" and np.isinf(known).any():
-            raise InputError(
-                "Input y contains infinity: give a label, or NaN where it is not known", code="invalid-label"
-            )
+            message = "Input y contains infinity: give a label, or NaN where it is not known"
+            raise InputError(message, code="invalid-label")
         if known.dtype.kind != "O":
             check_classification_targets(known)
         targets = read_targets(raw)
-        if len(targets.classes) == 0:
-            raise InputError(
-                "at least two classes must have a label, but y has no label at all (-1, None, NaN and empty text mean"
-                " unlabelled): give the labels that are known",
-                code="too-few-classes",
-            )
         if len(targets.classes) < 2:
-            raise InputError(
-                f"labels of at least two classes are needed, but y has only one class, {targets.classes[0]!s}: add"
-                " labels of another class",
-                code="too-few-classes",
-            )
+            came, advice = "no label at all (-1, None, NaN and empty text mean unlabelled)", "give those that are known"
+            if len(targets.classes):
+                came, advice = f"only one class, {targets.classes[0]!s}", "add labels of another class"
+            message = f"labels of at least two classes are needed, but y has {came}: {advice}"
+            raise InputError(message, code="too-few-classes")
         for note in check_classes(Labels(targets.y, tuple(map(str, targets.classes))), origin="y"):
             warnings.warn(note, stacklevel=4)
         for word in stray_words(targets.classes):
@@ -425,20 +408,13 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
         self.classes_ = targets.classes
         return targets.y
 
-    def _weights(self, sample_weight: Any, count: int) -> np.ndarray:
-        weights: np.ndarray = _check_sample_weight(
-            sample_weight, np.empty((count, 1)), dtype=np.float64, ensure_non_negative=True
-        )
-        return weights
-
     def _keep_items(self, items: Any, x: np.ndarray) -> None:
         self.items_ = None if items is None else as_items(items)
         self.features_ = None if items is None else x
         if self.items_ is not None and rows_of(self.items_) != len(x):
             count = rows_of(self.items_)
-            raise InputError(
-                f"features must have a row for each item, but {len(x)} rows came for {count}", code="different-lengths"
-            )
+            message = f"features must have a row for each item, but {len(x)} rows came for {count}"
+            raise InputError(message, code="different-lengths")
 
     def _settings_for(self, dataset: Dataset) -> Settings:
         if not isinstance(self.settings, Mapping | None):
@@ -468,8 +444,11 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
         with self.threads():
             pretraining = settings.pretrained()
             data = TrainingData.prepare(dataset, pretraining)
-            if self.max_time is not None:
-                pretraining = _paced(data, pretraining, started, self.max_time)
+            if self.max_time is not None:  # as many steps as fit into the time left, by the pace of the first few
+                until = started + self.max_time
+                pace = seconds_per_step(data, pretraining, until=until, clock=time.monotonic)
+                fitting = int(SHARE * max(until - time.monotonic(), 0.0) / max(pace, 1e-9))
+                pretraining = pretraining.over(max(1, min(pretraining.training.steps, fitting)))
             progress = for_stream("fit", quiet=not self.verbose, always=True)
             stop = None if self.max_time is None else _clock(started, self.max_time)
             self._pretrained = fit_in_memory(data, pretraining, progress=progress, stop=stop)
@@ -509,10 +488,8 @@ def _seed_of(random_state: Any) -> int:
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(2**31))
     if not isinstance(random_state, Integral):
-        raise InputError(
-            f"random_state must be an int, a numpy generator or None, but {random_state!r} came",
-            code="invalid-parameter",
-        )
+        message = f"random_state must be an int, a numpy generator or None, but {random_state!r} came"
+        raise InputError(message, code="invalid-parameter")
     return int(random_state)
 
 
@@ -520,9 +497,8 @@ def _threads_of(n_jobs: Any) -> int:
     """As joblib counts: -1 means every core, -2 all but one; never more than there are."""
     cores = os.cpu_count() or 1
     if not isinstance(n_jobs, Integral) or n_jobs == 0:
-        raise InputError(
-            f"n_jobs must be a whole number other than 0, or None, but {n_jobs!r} came", code="invalid-parameter"
-        )
+        message = f"n_jobs must be a whole number other than 0, or None, but {n_jobs!r} came"
+        raise InputError(message, code="invalid-parameter")
     wanted = int(n_jobs)
     return min(wanted, cores) if wanted > 0 else max(1, cores + 1 + wanted)
 
@@ -538,9 +514,8 @@ def _check_numbers(X: Any) -> None:
     """Refuse dates and missing numbers with better advice than scikit-learn's."""
     kind = getattr(getattr(X, "dtype", None), "kind", "")
     if kind in ("m", "M"):
-        raise InputError(
-            f"X must be numbers, but came as {X.dtype}: give a DataFrame, which may hold dates", code="not-numbers"
-        )
+        message = f"X must be numbers, but came as {X.dtype}: give a DataFrame, which may hold dates"
+        raise InputError(message, code="not-numbers")
     if kind == "f" and isinstance(X, np.ndarray) and X.ndim == 2 and np.isnan(X).any():
         raise InputError(
             f"Input X contains NaN: an array must have every number, but {int(np.isnan(X).sum()):,} are missing: give a"
@@ -553,9 +528,8 @@ def _with_unlabeled(parts: dict[str, Any], more: np.ndarray) -> dict[str, Any]:
     """The same with rows `more` appended, without labels, each its own group."""
     x, y, groups, weights = parts["x"], parts["y"], parts["groups"], parts["weights"]
     if more.shape[1:] != x.shape[1:]:
-        raise InputError(
-            f"unlabeled_X must be like X, {x.shape[1:]} each, but came with {more.shape[1:]}", code="different-shapes"
-        )
+        message = f"unlabeled_X must be like X, {x.shape[1:]} each, but came with {more.shape[1:]}"
+        raise InputError(message, code="different-shapes")
     if np.uint8 in (x.dtype, more.dtype) and x.dtype != more.dtype:  # images of bytes beside images of floats
         x, more = bytes_as_floats(x), bytes_as_floats(more)
     return {
@@ -566,25 +540,9 @@ def _with_unlabeled(parts: dict[str, Any], more: np.ndarray) -> dict[str, Any]:
     }
 
 
-def _paced(data: TrainingData, settings: Settings, started: float, max_time: float) -> Settings:
-    """The settings with as many steps as fit into what is left of `max_time`, by the pace of the first few."""
-    pace = seconds_per_step(data, settings, until=started + max_time, clock=time.monotonic)
-    left = started + max_time - time.monotonic()
-    fitting = int(SHARE * max(left, 0.0) / max(pace, 1e-9))
-    return settings.over(max(1, min(settings.training.steps, fitting)))
-
-
 def _clock(started: float, max_time: float) -> Callable[[], str | None]:
     def stop() -> str | None:
         spent = time.monotonic() - started
         return f"max_time of {max_time:g} s was reached" if spent >= max_time else None
 
     return stop
-
-
-def _nearest(x: np.ndarray, among: np.ndarray) -> np.ndarray:
-    """The row of `among` nearest to each x: int64 (n,)."""
-    from sklearn.neighbors import NearestNeighbors
-
-    rows: np.ndarray = NearestNeighbors(n_neighbors=1).fit(among).kneighbors(x, return_distance=False)[:, 0]
-    return rows

@@ -115,9 +115,8 @@ def _take(values: Any, rows: np.ndarray, num_rows: int) -> Any:
     """Some rows of an array, a sparse matrix, a frame, an Arrow table or a list."""
     length = values.shape[0] if hasattr(values, "shape") else len(values)
     if length != num_rows:
-        raise SelectionError(
-            f"expected the {num_rows} rows given to fit, got {length}: pass the same rows", code="length"
-        )
+        message = f"expected the {num_rows} rows given to fit, got {length}: pass the same rows"
+        raise SelectionError(message, code="length")
     if hasattr(values, "iloc"):
         return values.iloc[rows]
     if hasattr(values, "tocsr"):

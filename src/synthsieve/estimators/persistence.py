@@ -55,10 +55,8 @@ def save(estimator: Estimator, path: Path) -> Path:
 def load(cls: type[Any], path: Path) -> Estimator:
     """The estimator that `save` wrote."""
     if path.is_dir():
-        raise CheckpointError(
-            f"{path} is a folder, not a file that save() wrote: open it with synthsieve.load({path.name!r})",
-            code="folder",
-        )
+        message = f"{path} is a folder, not a file that save() wrote: open it with synthsieve.load({path.name!r})"
+        raise CheckpointError(message, code="folder")
     header, tensors = read_tensors(path, FORMAT)
     with invalid_as_damaged(path):
         estimator = cls(**header["parameters"])
@@ -75,20 +73,14 @@ def load(cls: type[Any], path: Path) -> Estimator:
         estimator.seed_, estimator.n_features_in_ = int(header["seed"]), int(header["n_features_in"])
         if header["feature_names_in"]:
             estimator.feature_names_in_ = np.array([str(name) for name in header["feature_names_in"]], dtype=object)
-        _check_consistent(estimator)
         input_spec, num_classes = estimator.encoding_.input_spec, len(estimator.classes_)
+        # Parts of a header that are each well formed may still belong to different estimators.
+        items, features = (None if part is None else len(part) for part in (estimator.items_, estimator.features_))
+        if estimator.held_.kind != input_spec.kind or items != features:
+            raise ValueError("its examples, encoding and embeddings do not belong together")
         weights = tensors_under("model", tensors)
         estimator.model_ = model_with_weights(estimator.settings_.model, input_spec, num_classes, weights)
     return estimator
-
-
-def _check_consistent(estimator: Estimator) -> None:
-    """Parts of a header that are each well formed may still belong to different estimators."""
-    items, features = (None if part is None else len(part) for part in (estimator.items_, estimator.features_))
-    if estimator.held_.kind != estimator.encoding_.input_spec.kind:
-        raise ValueError(f"examples of kind {estimator.held_.kind} came with an encoding of another")
-    if items != features:
-        raise ValueError("its items and their embeddings differ in number")
 
 
 def _parameters(estimator: Estimator) -> dict[str, Any]:
@@ -99,9 +91,8 @@ def _parameters(estimator: Estimator) -> dict[str, Any]:
     try:
         plain: dict[str, Any] = json.loads(json.dumps(parameters, allow_nan=False, default=_number))
     except (TypeError, ValueError) as error:
-        raise InputError(
-            f"only parameters of plain numbers and text can be saved ({error}): change them", code="cannot-save"
-        ) from None
+        message = f"only parameters of plain numbers and text can be saved ({error}): change them"
+        raise InputError(message, code="cannot-save") from None
     return plain
 
 
@@ -133,9 +124,8 @@ def _labels_from_json(value: dict[str, Any]) -> np.ndarray:
 
 def _items_to_json(items: Any) -> list[Any]:
     if not isinstance(items, np.ndarray):
-        raise InputError(
-            f"items in a {type(items).__name__} cannot be saved: fit with a list of text or numbers", code="cannot-save"
-        )
+        message = f"items in a {type(items).__name__} cannot be saved: fit with a list of text or numbers"
+        raise InputError(message, code="cannot-save")
     if items.dtype.kind not in "biufU" and not all(isinstance(item, str) for item in items.ravel()):
         raise InputError(f"items of type {items.dtype} cannot be saved: use text or numbers", code="cannot-save")
     plain: list[Any] = items.tolist()

@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 
 from synthsieve.errors import CheckpointError
+from synthsieve.evaluation.metrics import weighted_metric
 from synthsieve.io.files import atomic_write, parse_json
 from synthsieve.io.npz import read_arrays
+from synthsieve.settings import Metric
 
 PARTS = ("validation", "test")
 FIELDS = ("rows", "y", "probabilities")
@@ -20,17 +22,11 @@ FIELDS = ("rows", "y", "probabilities")
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """A model's probabilities on the examples of one part of a split.
+    """A model's probabilities on the examples of one part of a split."""
 
-    Attributes:
-        rows: int64 (n,), which examples of the data set.
-        y: int64 (n,), their labels.
-        probabilities: float32 (n, num_classes).
-    """
-
-    rows: np.ndarray
-    y: np.ndarray
-    probabilities: np.ndarray
+    rows: np.ndarray  # int64 (n,), which examples of the data set
+    y: np.ndarray  # int64 (n,), their labels
+    probabilities: np.ndarray  # float32 (n, num_classes)
 
     def __len__(self) -> int:
         return len(self.y)
@@ -39,6 +35,10 @@ class Answers:
     def right(self) -> np.ndarray:
         """Which examples are predicted correctly: bool (n,)."""
         return np.asarray(self.probabilities.argmax(axis=1) == self.y)
+
+    def score(self, metric: Metric) -> float:
+        """A metric of these answers; log-loss is negated, so that higher is better."""
+        return weighted_metric(metric, self.y, self.probabilities, np.ones(len(self)))
 
 
 def concatenate(parts: Iterable[Answers]) -> Answers:
@@ -72,9 +72,8 @@ def read_answers(path: Path) -> tuple[dict[str, Answers], dict[str, Any]]:
             _check(answer)
         return answers, metadata
     except (ValueError, KeyError) as error:
-        raise CheckpointError(
-            f"{path} is damaged ({error}): remove it, and the same command measures again", code="damaged-answers"
-        ) from None
+        message = f"{path} is damaged ({error}): remove it, and the same command measures again"
+        raise CheckpointError(message, code="damaged-answers") from None
 
 
 def _check(answer: Answers) -> None:

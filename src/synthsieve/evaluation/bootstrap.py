@@ -1,14 +1,12 @@
 """Bootstrap resampling of paired answers, and standard errors of paired differences.
 
-Answers are `Answers`, or bool arrays that say which examples are right. Seeds may share their examples (crossed
-resampling) or have separate ones (nested resampling).
+Seeds may share their examples (crossed resampling) or have separate ones (nested resampling).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -21,24 +19,14 @@ CURVE_RESAMPLES = 500  # for metrics that sort the examples of every resample
 _BLOCK = 100  # resamples at a time: their counts of 26,032 examples take 10 MB
 
 
-def right_or_wrong(run: np.ndarray | Answers) -> np.ndarray:
-    return run.right if isinstance(run, Answers) else run
-
-
-def score(run: np.ndarray | Answers, metric: Metric) -> float:
-    if isinstance(run, Answers):
-        return weighted_metric(metric, run.y, run.probabilities, np.ones(len(run)))
-    return float(run.mean())
-
-
-def strata_of(runs: Sequence[np.ndarray] | Sequence[Answers], metric: Metric) -> list[np.ndarray]:
+def strata_of(runs: Sequence[Answers], metric: Metric) -> list[np.ndarray]:
     """For each seed the stratum (n,) of each example: its class, or one for all with accuracy."""
     if metric is Metric.ACCURACY:
         return [np.zeros(len(run), dtype=np.int64) for run in runs]
-    return [np.unique(run.y, return_inverse=True)[1] for run in runs if isinstance(run, Answers)]
+    return [np.unique(run.y, return_inverse=True)[1] for run in runs]
 
 
-def effective_size(runs: Sequence[np.ndarray] | Sequence[Answers], metric: Metric, *, shared_items: bool) -> float:
+def effective_size(runs: Sequence[Answers], metric: Metric, *, shared_items: bool) -> float:
     """The number of examples that one added answer is divided by; smaller with balanced accuracy.
 
     With balanced accuracy one answer of class c counts 1 / (K n_c): n = sqrt(K^3 / sum_c n_c^-2).
@@ -50,14 +38,9 @@ def effective_size(runs: Sequence[np.ndarray] | Sequence[Answers], metric: Metri
     return size
 
 
-def added_answers(resamples: int, size: float, *, rng: np.random.Generator) -> np.ndarray:
-    """One answer in favour and one against, each Poisson(1) times: float64 (resamples,)."""
-    return (rng.poisson(1.0, resamples) - rng.poisson(1.0, resamples)) / size
-
-
-def paired_differences(given: Mapping[str, Sequence[Any]], baseline: str) -> dict[str, list[np.ndarray]]:
+def paired_differences(given: Mapping[str, Sequence[Answers]], baseline: str) -> dict[str, list[np.ndarray]]:
     """d of every arm but the baseline: int8 (n_s,) for each seed, values -1, 0, 1."""
-    hits = {name: [right_or_wrong(run).astype(np.int8) for run in runs] for name, runs in given.items()}
+    hits = {name: [run.right.astype(np.int8) for run in runs] for name, runs in given.items()}
     return {
         name: [arm - base for arm, base in zip(runs, hits[baseline], strict=True)]
         for name, runs in hits.items()
@@ -66,11 +49,7 @@ def paired_differences(given: Mapping[str, Sequence[Any]], baseline: str) -> dic
 
 
 def resample_nested(
-    differences: Sequence[np.ndarray],
-    weights: np.ndarray,
-    strata: Sequence[np.ndarray],
-    *,
-    rng: np.random.Generator,
+    differences: Sequence[np.ndarray], weights: np.ndarray, strata: Sequence[np.ndarray], *, rng: np.random.Generator
 ) -> np.ndarray:
     """Resampled differences where each seed has separate examples: float64 (resamples,).
 
@@ -122,7 +101,7 @@ def _drawn_counts(strata: np.ndarray, groups: np.ndarray, *, rng: np.random.Gene
 
 
 def resample_metric(
-    given: Mapping[str, Sequence[Any]],
+    given: Mapping[str, Sequence[Answers]],
     baseline: str,
     weights: np.ndarray,
     metric: Metric,
@@ -134,8 +113,7 @@ def resample_metric(
 
     Examples are drawn within their class, so that no class is lost.
     """
-    runs: Sequence[Answers] = given[baseline]
-    strata = strata_of(runs, Metric.BALANCED_ACCURACY)
+    strata = strata_of(given[baseline], Metric.BALANCED_ACCURACY)
     draws = {name: np.zeros(len(weights)) for name in given if name != baseline}
     losses = {name: [log_losses(run.y, run.probabilities) for run in each] for name, each in given.items()}
 
@@ -163,7 +141,7 @@ def percentile_interval(draws: np.ndarray) -> tuple[float, float]:
 
 
 def standard_errors(
-    given: Mapping[str, Sequence[Any]], baseline: str, metric: Metric, *, shared_items: bool
+    given: Mapping[str, Sequence[Answers]], baseline: str, metric: Metric, *, shared_items: bool
 ) -> dict[str, float]:
     """Of each arm's mean difference, over examples.
 

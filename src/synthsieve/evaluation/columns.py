@@ -5,7 +5,7 @@ Rows are float64 (n, columns) as a data set stores them, NaN where a cell is mis
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import combinations
 from typing import Any
 
@@ -21,52 +21,32 @@ CATEGORICAL = (ColumnType.CATEGORY, ColumnType.BOOLEAN)
 
 @dataclass(frozen=True)
 class ColumnDistance:
-    """Distance of the distributions of one column.
+    """Distance of the distributions of one column."""
 
-    Attributes:
-        name: column name.
-        measure: `total variation` (categories, missing among them) or `Kolmogorov-Smirnov` (numbers and dates).
-        distance: 0 (the same) to 1 (nothing in common).
-        missing_real, missing_synthetic: share of missing cells.
-    """
-
-    name: str
-    measure: str
-    distance: float
-    missing_real: float
+    name: str  # column name
+    measure: str  # `total variation` (categories, missing among them) or `Kolmogorov-Smirnov` (numbers and dates)
+    distance: float  # 0 (the same) to 1 (nothing in common)
+    missing_real: float  # share of missing cells
     missing_synthetic: float
 
 
 @dataclass(frozen=True)
 class TableFidelity:
-    """Marginals and pairs of synthetic rows beside those of real ones.
+    """Marginals and pairs of synthetic rows beside those of real ones."""
 
-    Attributes:
-        columns: each column that is modelled.
-        marginal_distance: the mean of their distances.
-        association_real, association_synthetic: (columns, columns), the dependence of two columns: Pearson's
-            correlation of two numbers, Cramer's V of two categories, the correlation ratio of one of each.
-        association_distance: mean absolute difference between the two over all pairs; 0 for a single column.
-        floor: the same for held-out real rows in place of the synthetic ones: the smallest distances to expect.
-    """
-
-    columns: tuple[ColumnDistance, ...]
-    marginal_distance: float
+    columns: tuple[ColumnDistance, ...]  # each column that is modelled
+    marginal_distance: float  # the mean of their distances
+    # (columns, columns), the dependence of two columns: Pearson's correlation of two numbers, Cramer's V of two
+    # categories, the correlation ratio of one of each
     association_real: tuple[tuple[float, ...], ...]
     association_synthetic: tuple[tuple[float, ...], ...]
-    association_distance: float
+    association_distance: float  # mean absolute difference between the two over all pairs; 0 for a single column
+    # the same for held-out real rows in place of the synthetic ones: the smallest distances to expect
     floor: TableFidelity | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain numbers, lists and mappings, for JSON."""
-        return {
-            "columns": [vars(column) for column in self.columns],
-            "marginal_distance": self.marginal_distance,
-            "association_real": [list(row) for row in self.association_real],
-            "association_synthetic": [list(row) for row in self.association_synthetic],
-            "association_distance": self.association_distance,
-            "floor": None if self.floor is None else self.floor.as_dict(),
-        }
+        """Plain numbers, tuples and mappings, for JSON."""
+        return asdict(self)
 
 
 def compare_tables(
@@ -75,19 +55,24 @@ def compare_tables(
     """Synthetic rows (m, columns) beside real ones (n, columns); with `held_out` real rows, the floor beside them."""
     for name, rows in (("real", real), ("synthetic", synthetic), ("held_out", held_out)):
         if rows is not None and (rows.ndim != 2 or rows.shape[1] != len(schema) or not len(rows)):
-            raise DataError(
-                f"expected `{name}` rows of shape (n, {len(schema)}) with n at least 1, got {rows.shape}",
-                code="bad-shape",
-            )
+            message = f"expected `{name}` rows of shape (n, {len(schema)}) with n at least 1, got {rows.shape}"
+            raise DataError(message, code="bad-shape")
     kept = [(i, column) for i, column in enumerate(schema.columns) if column.is_modelled]
-    distances = tuple(_distance(column, real[:, i], synthetic[:, i]) for i, column in kept)
+    distances = []
+    for i, column in kept:
+        cells = real[:, i], synthetic[:, i]
+        measure, distance = "Kolmogorov-Smirnov", kolmogorov_smirnov
+        if column.type in CATEGORICAL:
+            measure, distance = "total variation", total_variation
+        missing = [float(np.isnan(side).mean()) for side in cells]
+        distances.append(ColumnDistance(column.name, measure, distance(*cells), *missing))
     shared = [_merged(column, real[:, i], synthetic[:, i]) for i, column in kept]
     kinds = [column.type in CATEGORICAL for _, column in kept]
     associations = [_associations([pair[side] for pair in shared], kinds) for side in (0, 1)]
     above = np.triu_indices(len(kept), 1)
     apart = np.abs(associations[0] - associations[1])[above]
     return TableFidelity(
-        columns=distances,
+        columns=tuple(distances),
         marginal_distance=float(np.mean([column.distance for column in distances])),
         association_real=tuple(map(tuple, associations[0].tolist())),
         association_synthetic=tuple(map(tuple, associations[1].tolist())),
@@ -142,13 +127,6 @@ def _centred(numbers: np.ndarray) -> np.ndarray:
     return centred
 
 
-def _distance(column: Column, real: np.ndarray, synthetic: np.ndarray) -> ColumnDistance:
-    missing = [float(np.isnan(cells).mean()) for cells in (real, synthetic)]
-    if column.type in CATEGORICAL:
-        return ColumnDistance(column.name, "total variation", total_variation(real, synthetic), *missing)
-    return ColumnDistance(column.name, "Kolmogorov-Smirnov", kolmogorov_smirnov(real, synthetic), *missing)
-
-
 def _merged(column: Column, real: np.ndarray, synthetic: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The cells, with rare categories (by the real rows) merged into one."""
     if column.type not in CATEGORICAL:
@@ -169,17 +147,13 @@ def _associations(columns: list[np.ndarray], is_category: list[bool]) -> np.ndar
     matrix = np.eye(len(columns))
     for i, j in combinations(range(len(columns)), 2):
         both = ~np.isnan(columns[i]) & ~np.isnan(columns[j])
-        if both.any():
-            pair = (columns[i][both], columns[j][both])
-            matrix[i, j] = matrix[j, i] = _association(*pair, is_category[i], is_category[j])
+        if not both.any():
+            continue
+        first, second = sorted((i, j), key=lambda place: not is_category[place])  # a category comes first
+        a, b = columns[first][both], columns[second][both]
+        if is_category[second]:
+            matrix[i, j] = cramers_v(a.astype(np.int64), b.astype(np.int64))
+        else:
+            matrix[i, j] = correlation_ratio(a.astype(np.int64), b) if is_category[first] else correlation(a, b)
+        matrix[j, i] = matrix[i, j]
     return matrix
-
-
-def _association(a: np.ndarray, b: np.ndarray, a_is_category: bool, b_is_category: bool) -> float:
-    if a_is_category and b_is_category:
-        return cramers_v(a.astype(np.int64), b.astype(np.int64))
-    if a_is_category:
-        return correlation_ratio(a.astype(np.int64), b)
-    if b_is_category:
-        return correlation_ratio(b.astype(np.int64), a)
-    return correlation(a, b)

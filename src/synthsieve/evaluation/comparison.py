@@ -24,15 +24,12 @@ from synthsieve.errors import DataError
 from synthsieve.evaluation.answers import Answers
 from synthsieve.evaluation.bootstrap import (
     CURVE_RESAMPLES,
-    added_answers,
     effective_size,
     paired_differences,
     percentile_interval,
     resample_crossed,
     resample_metric,
     resample_nested,
-    right_or_wrong,
-    score,
     standard_errors,
     strata_of,
 )
@@ -89,19 +86,12 @@ class ArmScores:
 
 @dataclass(frozen=True)
 class Comparison:
-    """One arm against the baseline.
+    """One arm against the baseline."""
 
-    Attributes:
-        arm: the arm's name.
-        differences: its score minus the baseline's, one per seed.
-        interval: low and high end of the 95 % interval of their mean.
-        differing: number of answers, over all seeds, that only one of the two got right.
-    """
-
-    arm: str
-    differences: tuple[float, ...]
-    interval: tuple[float, float]
-    differing: int
+    arm: str  # the arm's name
+    differences: tuple[float, ...]  # its score minus the baseline's, one per seed
+    interval: tuple[float, float]  # low and high end of the 95 % interval of their mean
+    differing: int  # number of answers, over all seeds, that only one of the two got right
 
     @property
     def difference(self) -> float:
@@ -123,27 +113,16 @@ class Comparison:
 
 @dataclass(frozen=True)
 class ComparisonResult:
-    """Every arm against one baseline.
+    """Every arm against one baseline."""
 
-    Attributes:
-        baseline: the arm the others are compared with.
-        arms: all arms with the baseline, in the given order.
-        comparisons: the others, in the given order.
-        num_items: number of test examples of each seed.
-        shared_items: whether all seeds were tested on the same examples.
-        resamples: number of bootstrap resamples.
-        note: how to read the intervals; may be empty.
-        metric: what is compared; log-loss is negated, so that higher is better.
-    """
-
-    baseline: str
-    arms: tuple[ArmScores, ...]
-    comparisons: tuple[Comparison, ...]
-    num_items: tuple[int, ...]
-    shared_items: bool
-    resamples: int
-    note: str
-    metric: Metric = Metric.ACCURACY
+    baseline: str  # the arm the others are compared with
+    arms: tuple[ArmScores, ...]  # all arms with the baseline, in the given order
+    comparisons: tuple[Comparison, ...]  # the others, in the given order
+    num_items: tuple[int, ...]  # number of test examples of each seed
+    shared_items: bool  # whether all seeds were tested on the same examples
+    resamples: int  # number of bootstrap resamples
+    note: str  # how to read the intervals; may be empty
+    metric: Metric = Metric.ACCURACY  # what is compared; log-loss is negated, so that higher is better
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -211,19 +190,12 @@ class ComparisonResult:
 
 @dataclass(frozen=True)
 class Candidate:
-    """One arm on validation.
+    """One arm on validation."""
 
-    Attributes:
-        arm: its name.
-        accuracy: mean over seeds.
-        difference: `accuracy` minus the baseline's.
-        standard_error: of the paired `difference`, over the choice of validation examples.
-    """
-
-    arm: str
-    accuracy: float
-    difference: float
-    standard_error: float
+    arm: str  # its name
+    accuracy: float  # mean over seeds
+    difference: float  # `accuracy` minus the baseline's
+    standard_error: float  # of the paired `difference`, over the choice of validation examples
 
     def clears(self, margin: float) -> bool:
         """difference > margin * standard_error; the factor makes equality false whatever the rounding."""
@@ -232,21 +204,13 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Choice:
-    """Which arm to use.
+    """Which arm to use."""
 
-    Attributes:
-        arm: the chosen arm; the baseline where no other is better by the margin.
-        baseline: the default.
-        baseline_accuracy: on validation, mean over seeds.
-        candidates: the other arms, in the given order.
-        margin: the required number of standard errors.
-    """
-
-    arm: str
-    baseline: str
-    baseline_accuracy: float
-    candidates: tuple[Candidate, ...]
-    margin: float
+    arm: str  # the chosen arm; the baseline where no other is better by the margin
+    baseline: str  # the default
+    baseline_accuracy: float  # on validation, mean over seeds
+    candidates: tuple[Candidate, ...]  # the other arms, in the given order
+    margin: float  # the required number of standard errors
 
     @property
     def keeps_baseline(self) -> bool:
@@ -326,9 +290,8 @@ def compare_paired(
     """
     runs = _checked(answers, baseline, shared_items=shared_items, metric=metric)
     if resamples < 100:
-        raise DataError(
-            f"expected at least 100 resamples, got {resamples}: leave it at {RESAMPLES}", code="too-few-resamples"
-        )
+        message = f"expected at least 100 resamples, got {resamples}: leave it at {RESAMPLES}"
+        raise DataError(message, code="too-few-resamples")
     resamples = resamples if metric in COUNTED else min(resamples, CURVE_RESAMPLES)
     seed, num_seeds = int(rng.integers(2**63)), len(runs[baseline])
     differing = paired_differences(runs, baseline)
@@ -345,11 +308,12 @@ def compare_paired(
             for name, each in differing.items()
         }
     size = effective_size(runs[baseline], metric, shared_items=shared_items)
-    scores = {name: tuple(score(run, metric) for run in each) for name, each in runs.items()}
+    scores = {name: tuple(run.score(metric) for run in each) for name, each in runs.items()}
     comparisons = []
     for name, each in differing.items():
         differences = tuple(a - b for a, b in zip(scores[name], scores[baseline], strict=True))
-        added = added_answers(resamples, size, rng=numpy_stream(seed, f"added/{name}"))
+        stream = numpy_stream(seed, f"added/{name}")
+        added = (stream.poisson(1.0, resamples) - stream.poisson(1.0, resamples)) / size
         count = int(sum(np.count_nonzero(d) for d in each))
         comparisons.append(Comparison(name, differences, percentile_interval(draws[name] + added), count))
     return ComparisonResult(
@@ -365,12 +329,7 @@ def compare_paired(
 
 
 def choose(
-    validation: ArmAnswers,
-    *,
-    baseline: str,
-    shared_items: bool,
-    margin: float = 1.0,
-    metric: Metric = Metric.ACCURACY,
+    validation: ArmAnswers, *, baseline: str, shared_items: bool, margin: float = 1.0, metric: Metric = Metric.ACCURACY
 ) -> Choice:
     """The arm with the best validation score among those with difference > margin * standard_error; or the baseline.
 
@@ -385,10 +344,9 @@ def choose(
     """
     runs = _checked(validation, baseline, shared_items=shared_items, metric=metric)
     if not margin >= 0:
-        raise DataError(
-            f"expected margin at least 0 standard errors, got {margin:g}: 1 is the default", code="bad-margin"
-        )
-    accuracy = {name: float(np.mean([score(run, metric) for run in each])) for name, each in runs.items()}
+        message = f"expected margin at least 0 standard errors, got {margin:g}: 1 is the default"
+        raise DataError(message, code="bad-margin")
+    accuracy = {name: float(np.mean([run.score(metric) for run in each])) for name, each in runs.items()}
     errors = standard_errors(runs, baseline, metric, shared_items=shared_items)
     candidates = tuple(
         Candidate(name, accuracy[name], accuracy[name] - accuracy[baseline], error) for name, error in errors.items()
@@ -398,32 +356,22 @@ def choose(
     return Choice(chosen, baseline, accuracy[baseline], candidates, float(margin))
 
 
-def _checked(
-    answers: ArmAnswers, baseline: str, *, shared_items: bool, metric: Metric
-) -> dict[str, list[np.ndarray] | list[Answers]]:
+def _checked(answers: ArmAnswers, baseline: str, *, shared_items: bool, metric: Metric) -> dict[str, list[Answers]]:
     """The answers, once it is known that they can be compared."""
     if baseline not in answers or len(answers) < 2:
-        raise DataError(
-            f"expected the baseline {baseline!r} and another arm to compare, got {', '.join(answers)}",
-            code="missing-arm",
-        )
-    runs: dict[str, Any] = {
-        name: [run if isinstance(run, Answers) else np.asarray(run) for run in each] for name, each in answers.items()
-    }
-    first = runs[baseline]
-    lengths = [len(run) for run in first]
-    for name, each in runs.items():
+        message = f"expected the baseline {baseline!r} and another arm to compare, got {', '.join(answers)}"
+        raise DataError(message, code="missing-arm")
+    runs: dict[str, list[Answers]] = {}
+    for name, each in answers.items():
         if metric is not Metric.ACCURACY and not all(isinstance(run, Answers) for run in each):
-            raise DataError(
-                f"{METRIC_NAMES[metric]} needs the probabilities of {name!r}: pass its Answers",
-                code="needs-probabilities",
-            )
-        right = [right_or_wrong(run) for run in each]
-        if not all(run.dtype == bool and run.ndim == 1 and len(run) > 1 for run in right):
-            raise DataError(
-                f"expected a bool array of two or more examples for every seed of {name!r}: pass predicted == y",
-                code="bad-answers",
-            )
+            message = f"{METRIC_NAMES[metric]} needs the probabilities of {name!r}: pass its Answers"
+            raise DataError(message, code="needs-probabilities")
+        runs[name] = [run if isinstance(run, Answers) else _as_answers(np.asarray(run), name) for run in each]
+        if any(len(run) < 2 for run in runs[name]):
+            message = f"expected two or more examples for every seed of {name!r}: measure on more"
+            raise DataError(message, code="bad-answers")
+    lengths = [len(run) for run in runs[baseline]]
+    for name, each in runs.items():
         if not each or [len(run) for run in each] != lengths:
             raise DataError(
                 f"expected the seeds and examples of {baseline!r} ({lengths} examples) for every arm, "
@@ -431,12 +379,17 @@ def _checked(
                 code="example-count",
             )
     if shared_items and len(set(lengths)) > 1:
-        raise DataError(
-            f"expected the same number of examples for all seeds with shared_items=True, got {lengths}: "
-            "pass shared_items=False",
-            code="example-count",
-        )
+        message = f"expected as many examples for all seeds with shared_items=True, got {lengths}: pass False"
+        raise DataError(message, code="example-count")
     return runs
+
+
+def _as_answers(right: np.ndarray, name: str) -> Answers:
+    """Right and wrong answers as those of a classifier with two classes, of which the second is true."""
+    if right.dtype != bool or right.ndim != 1:
+        message = f"expected a bool array of examples for every seed of {name!r}: pass predicted == y"
+        raise DataError(message, code="bad-answers")
+    return Answers(np.arange(len(right)), np.ones(len(right), dtype=np.int64), np.stack([~right, right], axis=1))
 
 
 def _note(num_comparisons: int, num_seeds: int) -> str:

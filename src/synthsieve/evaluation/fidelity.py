@@ -6,7 +6,8 @@ Every function takes plain matrices (rows, features).
 from __future__ import annotations
 
 import warnings
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import stats
@@ -19,8 +20,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import gen_batches
 
 from synthsieve.errors import DataError
-from synthsieve.evaluation.accuracy import wilson_interval
 from synthsieve.evaluation.memorization import BLOCK_VALUES, same_space
+from synthsieve.evaluation.metrics import wilson_interval
 from synthsieve.io.random_streams import numpy_stream
 
 EPOCHS = 30
@@ -28,76 +29,50 @@ MIN_ROWS = 10  # of each kind, half of them for training
 RESAMPLES = 2000
 
 
+class _Figures:
+    """A result that is plain numbers."""
+
+    def as_dict(self) -> dict[str, Any]:
+        return dict(vars(self))
+
+
 @dataclass(frozen=True)
-class Manifold:
-    """How two sets of points overlap, by balls around each point with its k-th nearest neighbour as radius.
+class Manifold(_Figures):
+    """How two sets of points overlap, by balls around each point with its k-th nearest neighbour as radius."""
 
-    Attributes:
-        precision: share of synthetic points in some real ball, 0 to 1.
-        recall: share of real points in some synthetic ball, 0 to 1.
-        density: real balls around a synthetic point, over k, on average; about 1 for two samples of one distribution.
-        coverage: share of real balls with a synthetic point; about 1 - 2^-k for two samples of one distribution.
-        neighbours: k.
-        num_real, num_synthetic: number of points.
-    """
-
-    precision: float
-    recall: float
+    precision: float  # share of synthetic points in some real ball, 0 to 1
+    recall: float  # share of real points in some synthetic ball, 0 to 1
+    # real balls around a synthetic point, over k, on average; about 1 for two samples of one distribution
     density: float
-    coverage: float
-    neighbours: int
-    num_real: int
+    coverage: float  # share of real balls with a synthetic point; about 1 - 2^-k for two samples of one distribution
+    neighbours: int  # k
+    num_real: int  # number of points
     num_synthetic: int
 
-    def as_dict(self) -> dict[str, float | int]:
-        return asdict(self)
+
+@dataclass(frozen=True)
+class TwoSample(_Figures):
+    """How well a classifier separates real from synthetic rows; an accuracy of one half means not at all."""
+
+    accuracy: float  # share of held-out rows, as many real as synthetic, that are classified correctly
+    low: float  # Wilson's 95 % interval of the accuracy
+    high: float
+    p_value: float  # probability of this accuracy or a higher one by guessing
+    count: int  # held-out rows of both kinds
 
 
 @dataclass(frozen=True)
-class TwoSample:
-    """How well a classifier separates real from synthetic rows; an accuracy of one half means not at all.
+class SyntheticTraining(_Figures):
+    """A classifier trained on synthetic samples, tested on real examples, beside one trained on real examples."""
 
-    Attributes:
-        accuracy: share of held-out rows, as many real as synthetic, that are classified correctly.
-        low, high: Wilson's 95 % interval of the accuracy.
-        p_value: probability of this accuracy or a higher one by guessing.
-        count: held-out rows of both kinds.
-    """
-
-    accuracy: float
-    low: float
+    accuracy: float  # on real test examples, of the classifier trained on synthetic samples
+    low: float  # Wilson's 95 % interval of it
     high: float
-    p_value: float
-    count: int
-
-    def as_dict(self) -> dict[str, float | int]:
-        return asdict(self)
-
-
-@dataclass(frozen=True)
-class SyntheticTraining:
-    """A classifier trained on synthetic samples, tested on real examples, beside one trained on real examples.
-
-    Attributes:
-        accuracy: on real test examples, of the classifier trained on synthetic samples.
-        low, high: Wilson's 95 % interval of it.
-        count: number of real test examples.
-        real_accuracy: the same for the classifier trained on real examples; None without them.
-        gap: real_accuracy - accuracy; None without real examples.
-        gap_low, gap_high: 95 % interval of the gap over the choice of test examples; None without real examples.
-    """
-
-    accuracy: float
-    low: float
-    high: float
-    count: int
-    real_accuracy: float | None
-    gap: float | None
-    gap_low: float | None
+    count: int  # number of real test examples
+    real_accuracy: float | None  # the same for the classifier trained on real examples; None without them
+    gap: float | None  # real_accuracy - accuracy; None without real examples
+    gap_low: float | None  # 95 % interval of the gap over the choice of test examples; None without real examples
     gap_high: float | None
-
-    def as_dict(self) -> dict[str, float | int | None]:
-        return asdict(self)
 
 
 def manifold(real: np.ndarray, synthetic: np.ndarray, *, neighbours: int = 5) -> Manifold:
@@ -143,12 +118,11 @@ def frechet_distance(real: np.ndarray, synthetic: np.ndarray) -> float:
     and fewer rows than features, cost no accuracy. It grows as samples shrink: compare it at equal sizes only.
     """
     real, synthetic = same_space(real=real, synthetic=synthetic)
-    for name, matrix in (("real", real), ("synthetic", synthetic)):
-        if len(matrix) < 2:
-            raise DataError(
-                f"expected at least 2 rows in `{name}` for a covariance, got {len(matrix)}: give more rows",
-                code="too-few-rows",
-            )
+    if min(len(real), len(synthetic)) < 2:
+        message = (
+            f"expected at least 2 rows of each kind for a covariance, got {len(real)} and {len(synthetic)}: add rows"
+        )
+        raise DataError(message, code="too-few-rows")
     first_mean, first = _mean_and_root(real)
     second_mean, second = _mean_and_root(synthetic)
     shared = np.linalg.svd(first @ second.T, compute_uv=False).sum()
@@ -174,17 +148,11 @@ def two_sample_accuracy(real: np.ndarray, synthetic: np.ndarray, *, rng: np.rand
     kinds = [m[rng.permutation(len(m))[:size]].astype(np.float64) for m in (real, synthetic)]
     half = size // 2
     train, test = (np.concatenate([kind[part] for kind in kinds]) for part in (slice(half), slice(half, None)))
-    network = make_pipeline(
-        StandardScaler(),
-        MLPClassifier(
-            (32,),
-            alpha=1.0,
-            batch_size=min(200, 2 * half),
-            learning_rate_init=0.005,
-            max_iter=EPOCHS,
-            random_state=int(rng.integers(2**31)),
-        ),
+    seed, batch = int(rng.integers(2**31)), min(200, 2 * half)
+    mlp = MLPClassifier(
+        (32,), alpha=1.0, batch_size=batch, learning_rate_init=0.005, max_iter=EPOCHS, random_state=seed
     )
+    network = make_pipeline(StandardScaler(), mlp)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # it stops early on purpose, against overfitting
         network.fit(train, np.repeat([0, 1], half))
@@ -212,10 +180,8 @@ def train_on_synthetic(
     then: the gap's interval is a bootstrap over the test examples.
     """
     if (real is None) != (real_labels is None):
-        raise DataError(
-            "expected `real` and `real_labels` together, got one of them: give both or neither",
-            code="real-without-labels",
-        )
+        message = "expected `real` and `real_labels` together, got one of them: give both or neither"
+        raise DataError(message, code="real-without-labels")
     given = {"synthetic": synthetic, "test_real": test_real} | ({} if real is None else {"real": real})
     samples, tests, *examples = same_space(**given)
     classes = _labels("labels", labels, samples)
@@ -269,10 +235,8 @@ def _bootstrap(gain: np.ndarray, rng: np.random.Generator) -> tuple[float, float
 def _fit(name: str, x: np.ndarray, classes: np.ndarray, weights: np.ndarray) -> Pipeline:
     kept = weights > 0
     if len(np.unique(classes[kept])) < 2:
-        raise DataError(
-            f"expected at least two classes among the `{name}` rows, got one: draw samples of every class",
-            code="one-class",
-        )
+        message = f"expected at least two classes among the `{name}` rows, got one: draw samples of every class"
+        raise DataError(message, code="one-class")
     return make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000)).fit(
         x[kept].astype(np.float64),
         classes[kept],
@@ -284,15 +248,11 @@ def _fit(name: str, x: np.ndarray, classes: np.ndarray, weights: np.ndarray) -> 
 def _labels(name: str, given: np.ndarray, matrix: np.ndarray) -> np.ndarray:
     labels = np.asarray(given)
     if labels.shape != (len(matrix),):
-        raise DataError(
-            f"expected one label per row in `{name}` ({len(matrix)}), got shape {labels.shape}: give (rows,)",
-            code="label-count",
-        )
+        message = f"expected one label per row in `{name}` ({len(matrix)}), got shape {labels.shape}: give (rows,)"
+        raise DataError(message, code="label-count")
     if labels.dtype.kind in "if" and not (np.isfinite(labels) & (labels != -1)).all():
-        raise DataError(
-            f"expected a class for every row in `{name}`, got NaN, infinity or -1: drop unlabelled rows",
-            code="no-label",
-        )
+        message = f"expected a class for every row in `{name}`, got NaN, infinity or -1: drop unlabelled rows"
+        raise DataError(message, code="no-label")
     return labels
 
 

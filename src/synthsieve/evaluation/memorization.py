@@ -27,15 +27,10 @@ BLOCK_VALUES = 2**20
 
 @dataclass(frozen=True)
 class Nearest:
-    """The nearest reference of each point.
+    """The nearest reference of each point."""
 
-    Attributes:
-        distances: float64 (n,), Euclidean.
-        indices: int64 (n,), rows of the references.
-    """
-
-    distances: np.ndarray
-    indices: np.ndarray
+    distances: np.ndarray  # float64 (n,), Euclidean
+    indices: np.ndarray  # int64 (n,), rows of the references
 
     def as_dict(self) -> dict[str, list[float] | list[int]]:
         return {"distances": self.distances.tolist(), "indices": self.indices.tolist()}
@@ -49,32 +44,21 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class Memorization:
-    """Distances to the nearest training example, of synthetic samples and of held-out real examples.
+    """Distances to the nearest training example, of synthetic samples and of held-out real examples."""
 
-    Attributes:
-        synthetic_quantiles, held_out_quantiles: the distances at the levels of `QUANTILES`.
-        threshold: the held-out distance below which a sample counts as near, their 1 % quantile.
-        near_share: share of synthetic samples nearer to a training example than `threshold`.
-        expected_share: its mean if synthetic samples were new real examples, 1 % for enough held-out ones.
-        p_value: probability of such a share or a larger one if they were.
-        auc: probability that a synthetic sample is nearer to the training set than a held-out example; ties count half.
-        duplicates, held_out_duplicates: how many equal a training example, up to the rounding of float32.
-        num_synthetic, num_held_out: number of rows.
-        verdict: the conclusion.
-    """
-
-    synthetic_quantiles: tuple[float, ...]
+    synthetic_quantiles: tuple[float, ...]  # the distances at the levels of `QUANTILES`
     held_out_quantiles: tuple[float, ...]
-    threshold: float
-    near_share: float
-    expected_share: float
-    p_value: float
+    threshold: float  # the held-out distance below which a sample counts as near, their 1 % quantile
+    near_share: float  # share of synthetic samples nearer to a training example than `threshold`
+    expected_share: float  # its mean if synthetic samples were new real examples, 1 % for enough held-out ones
+    p_value: float  # probability of such a share or a larger one if they were
+    # probability that a synthetic sample is nearer to the training set than a held-out example; ties count half
     auc: float
-    duplicates: int
+    duplicates: int  # how many equal a training example, up to the rounding of float32
     held_out_duplicates: int
-    num_synthetic: int
+    num_synthetic: int  # number of rows
     num_held_out: int
-    verdict: Verdict
+    verdict: Verdict  # the conclusion
 
     def describe(self) -> str:
         """One sentence: the verdict and the figures behind it."""
@@ -132,7 +116,10 @@ def memorization(synthetic: np.ndarray, train: np.ndarray, held_out: np.ndarray)
     p_value = float(stats.betabinom(num_synthetic, rank, num_held_out - rank + 1).sf(near - 1))
     duplicates = _duplicates(synthetic, train, near_synthetic)
     held_out_duplicates = _duplicates(held_out, train, near_held_out)
-    copied = _more_duplicates(duplicates, num_synthetic, held_out_duplicates, num_held_out)
+    copied = duplicates > 0
+    if held_out_duplicates:  # more often than held-out rows, by Fisher's exact test
+        both = duplicates + held_out_duplicates
+        copied = stats.hypergeom(num_synthetic + num_held_out, both, num_synthetic).sf(duplicates - 1) < SIGNIFICANCE
     if copied or p_value < SIGNIFICANCE:
         verdict = Verdict.COPIES
     else:
@@ -183,15 +170,6 @@ def _duplicates(points: np.ndarray, train: np.ndarray, nearest: Nearest) -> int:
         difference = points[rows].astype(np.float64) - train[nearest.indices[rows]]
         count += int((np.abs(difference) <= tolerance).all(axis=1).sum())
     return count
-
-
-def _more_duplicates(duplicates: int, num_synthetic: int, held_out_duplicates: int, num_held_out: int) -> bool:
-    """Whether samples repeat training rows more often than held-out rows do (Fisher's exact test)."""
-    if held_out_duplicates == 0:
-        return duplicates > 0
-    both = duplicates + held_out_duplicates
-    p_value = stats.hypergeom(num_synthetic + num_held_out, both, num_synthetic).sf(duplicates - 1)
-    return bool(p_value < SIGNIFICANCE)
 
 
 def same_space(**matrices: np.ndarray) -> list[np.ndarray]:

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+from scipy import stats
 
 from synthsieve.errors import DataError
 from synthsieve.settings import Metric
@@ -19,6 +20,7 @@ from synthsieve.settings import Metric
 UNBALANCED = 2.0  # ratio of the largest to the smallest class above which classes are unbalanced
 CALIBRATION_BINS = 10
 SMALLEST_PROBABILITY = 1e-12
+NOT_AVERAGED = ("count", "recall", "confusion")
 
 METRIC_NAMES = {
     Metric.ACCURACY: "accuracy",
@@ -32,32 +34,21 @@ METRIC_NAMES = {
 
 @dataclass(frozen=True)
 class Metrics:
-    """Metrics of a classifier on labelled examples.
+    """Metrics of a classifier on labelled examples."""
 
-    Attributes:
-        count: number of examples.
-        accuracy: share of examples whose most probable class is correct.
-        balanced_accuracy: the same within each class, averaged over classes.
-        f1: F1 of each class, averaged.
-        auroc: area under the ROC curve of each class against the rest, averaged; None where only one class occurs.
-        average_precision: area under the precision-recall curve of each class, averaged; None likewise.
-        log_loss: mean -log p(true class), in nats.
-        calibration_error: |accuracy - confidence|, averaged over ten bins of confidence with about equal counts.
-        majority_accuracy: accuracy of always predicting the most frequent class of these examples.
-        recall: share of each class's examples that are predicted as that class; None for a class without examples.
-        confusion: (num_classes, num_classes) counts; row = true class, column = predicted class.
-    """
-
-    count: int
-    accuracy: float
-    balanced_accuracy: float
-    f1: float
+    count: int  # number of examples
+    accuracy: float  # share of examples whose most probable class is correct
+    balanced_accuracy: float  # the same within each class, averaged over classes
+    f1: float  # F1 of each class, averaged
+    # area under the ROC curve of each class against the rest, averaged; None where only one class occurs
     auroc: float | None
-    average_precision: float | None
-    log_loss: float
-    calibration_error: float
-    majority_accuracy: float
+    average_precision: float | None  # area under the precision-recall curve of each class, averaged; None likewise
+    log_loss: float  # mean -log p(true class), in nats
+    calibration_error: float  # |accuracy - confidence|, averaged over ten bins of confidence with about equal counts
+    majority_accuracy: float  # accuracy of always predicting the most frequent class of these examples
+    # share of each class's examples that are predicted as that class; None for a class without examples
     recall: tuple[float | None, ...]
+    # (num_classes, num_classes) counts; row = true class, column = predicted class
     confusion: tuple[tuple[int, ...], ...]
 
     def as_dict(self) -> dict[str, Any]:
@@ -65,31 +56,58 @@ class Metrics:
         plain = asdict(self)
         return {**plain, "recall": list(self.recall), "confusion": [list(row) for row in self.confusion]}
 
+    def interval(self) -> tuple[float, float]:
+        """Wilson's 95 % interval of the accuracy, over the choice of examples."""
+        return wilson_interval(self.accuracy, self.count)
+
+    def describe(self, part: str) -> str:
+        """`test accuracy 95.3 % (95 % interval 94.1 to 96.2, 359 examples)`."""
+        low, high = self.interval()
+        interval = f"95 % interval {100 * low:.1f} to {100 * high:.1f}"
+        return f"{part} accuracy {100 * self.accuracy:.1f} % ({interval}, {self.count:,} examples)"
+
+    def as_row(self, prefix: str) -> dict[str, float]:
+        """The figures that the history of a training has."""
+        return {
+            f"{prefix}_accuracy": self.accuracy,
+            f"{prefix}_balanced_accuracy": self.balanced_accuracy,
+            f"{prefix}_cross_entropy": self.log_loss,
+        }
+
     def never_predicted(self) -> list[int]:
         """Classes with examples of which none is predicted as that class."""
         return [c for c, share in enumerate(self.recall) if share == 0.0]
 
 
+def wilson_interval(share: float, count: int) -> tuple[float, float]:
+    """Wilson's 95 % interval of a share of `count` examples."""
+    interval = stats.binomtest(round(share * count), count).proportion_ci(method="wilson")
+    return float(interval.low), float(interval.high)
+
+
 def measure(y: np.ndarray, probabilities: np.ndarray) -> Metrics:
     """Every metric of `probabilities` (n, num_classes) against the labels `y` (n,)."""
     if not len(y):
-        raise DataError(
-            "metrics need at least one labelled example, got none: give a test set with labels", code="empty"
-        )
+        message = "metrics need at least one labelled example, got none: give a test set with labels"
+        raise DataError(message, code="empty")
     num_classes = probabilities.shape[1]
     predicted = probabilities.argmax(axis=1)
     confusion = np.zeros((num_classes, num_classes), dtype=np.int64)
     np.add.at(confusion, (y, predicted), 1)
     counts = confusion.sum(axis=1)
     recall = [float(confusion[c, c] / counts[c]) if counts[c] else None for c in range(num_classes)]
-    ones = np.ones(len(y))
+
+    def averaged(metric: Metric) -> float:
+        return weighted_metric(metric, y, probabilities, np.ones(len(y)))
+
+    auroc, precision = averaged(Metric.AUROC), averaged(Metric.AVERAGE_PRECISION)
     return Metrics(
         count=len(y),
         accuracy=float((predicted == y).mean()),
-        balanced_accuracy=weighted_metric(Metric.BALANCED_ACCURACY, y, probabilities, ones),
-        f1=weighted_metric(Metric.F1, y, probabilities, ones),
-        auroc=_number_or_none(weighted_metric(Metric.AUROC, y, probabilities, ones)),
-        average_precision=_number_or_none(weighted_metric(Metric.AVERAGE_PRECISION, y, probabilities, ones)),
+        balanced_accuracy=averaged(Metric.BALANCED_ACCURACY),
+        f1=averaged(Metric.F1),
+        auroc=None if math.isnan(auroc) else auroc,
+        average_precision=None if math.isnan(precision) else precision,
         log_loss=float(log_losses(y, probabilities).mean()),
         calibration_error=calibration_error(y, probabilities),
         majority_accuracy=float(counts.max() / len(y)),
@@ -100,22 +118,15 @@ def measure(y: np.ndarray, probabilities: np.ndarray) -> Metrics:
 
 def mean_metrics(each: Sequence[Metrics]) -> dict[str, Any]:
     """Every metric averaged over repetitions, as plain numbers; confusion tables are summed."""
-    plain = [one.as_dict() for one in each]
-    found: dict[str, Any] = {}
-    for name in plain[0]:
-        values = [one[name] for one in plain]
-        if name == "confusion":
-            found[name] = np.sum(values, axis=0).tolist()
-        elif name == "recall":
-            found[name] = [_mean_or_none(list(column)) for column in zip(*values, strict=True)]
-        else:
-            found[name] = values[0] if name == "count" else _mean_or_none(values)
-    return found
 
+    def mean(values: Sequence[float | None]) -> float | None:
+        defined = [value for value in values if value is not None]
+        return float(np.mean(defined)) if defined else None
 
-def _mean_or_none(values: list[float | None]) -> float | None:
-    defined = [value for value in values if value is not None]
-    return float(np.mean(defined)) if defined else None
+    found = {name: mean([getattr(one, name) for one in each]) for name in vars(each[0]) if name not in NOT_AVERAGED}
+    recall = [mean(values) for values in zip(*(one.recall for one in each), strict=True)]
+    confusion = np.sum([one.confusion for one in each], axis=0).tolist()
+    return {"count": each[0].count, **found, "recall": recall, "confusion": confusion}
 
 
 def default_metric(counts: np.ndarray) -> Metric:
@@ -184,7 +195,3 @@ def _by_score(positive: np.ndarray, score: np.ndarray, weights: np.ndarray) -> t
     _, place = np.unique(score, return_inverse=True)
     positives = np.bincount(place, weights=weights * positive)
     return positives, np.bincount(place, weights=weights) - positives
-
-
-def _number_or_none(value: float) -> float | None:
-    return None if math.isnan(value) else value

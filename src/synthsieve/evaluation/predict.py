@@ -14,8 +14,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from synthsieve.data.dataset import Dataset
 from synthsieve.data.modalities.encoding import Encoding
+from synthsieve.data.splits import Split
 from synthsieve.errors import DataError
+from synthsieve.evaluation.metrics import Metrics, measure
 from synthsieve.io.progress import NullProgress, Progress
 from synthsieve.io.random_streams import torch_stream
 from synthsieve.models import generate
@@ -103,9 +106,8 @@ def predict_rows(
         rows = np.minimum(np.arange(start, start + BLOCK), len(x) - 1)
         batch = model.to_tensor(encoding.encode(x[rows]))
         if batch.shape[1:] != model.shape:
-            raise DataError(
-                f"expected examples of shape {model.shape}, got {tuple(batch.shape[1:])}", code="example-shape"
-            )
+            message = f"expected examples of shape {model.shape}, got {tuple(batch.shape[1:])}"
+            raise DataError(message, code="example-shape")
         answers[start : start + BLOCK] = answer(batch)[: len(x) - start].double().cpu().numpy()
         progress.update(min(start + BLOCK, len(x)), len(x))
     bad = (np.isnan(answers) | (answers == np.inf)).any(axis=1)  # minus infinity can be a log-density
@@ -116,6 +118,24 @@ def predict_rows(
             code="non-finite-prediction",
         )
     return answers
+
+
+def part_of(dataset: Dataset, split: Split, part: str) -> tuple[np.ndarray, np.ndarray]:
+    """x (n, *shape), as stored, and y (n,) of the split's `test` or `validation` rows."""
+    if part == "test":
+        rows, separate = split.test, dataset.test if split.test_is_own else None
+    else:
+        rows, separate = split.validation, dataset.validation if split.validation_is_own else None
+    examples = dataset.train if separate is None else separate
+    return examples.x[rows], examples.y[rows]
+
+
+def score_part(
+    model: GenerativeClassifier, encoding: Encoding, dataset: Dataset, split: Split, part: str
+) -> Metrics | None:
+    """The model's metrics on the split's `test` or `validation` rows; None where there are none."""
+    x, y = part_of(dataset, split, part)
+    return measure(y, probabilities(model, encoding, x, check=False)) if len(y) else None
 
 
 @torch.no_grad()

@@ -1,11 +1,15 @@
-"""How good a pool is: close to real data, not copied from it, and enough to train on by itself.
+"""How good samples are: close to real data, not copied from it, enough to train on by themselves; and what the
+temperature does to them.
 
-All in the encoder's feature space, the mean of q(z given x).
+Pools are measured in the encoder's feature space, the mean of q(z given x). A lower temperature is Section 2.5's soft
+version of the entropy ceiling, but only loosely: the chains raise F(z)[y], not F(z)[y] - f(z). So the entropy at each
+temperature is measured here, never assumed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,12 +18,14 @@ from synthsieve.data.dataset import Dataset
 from synthsieve.data.modalities.encoding import Encoding
 from synthsieve.data.splits import Split
 from synthsieve.errors import DataError
-from synthsieve.evaluation.accuracy import part_of
 from synthsieve.evaluation.fidelity import frechet_distance, manifold, train_on_synthetic, two_sample_accuracy
 from synthsieve.evaluation.memorization import memorization
-from synthsieve.evaluation.predict import latents
-from synthsieve.io.random_streams import numpy_stream
+from synthsieve.evaluation.predict import Oracle, draw_and_score, latents, part_of
+from synthsieve.io.random_streams import derive_seed, numpy_stream
 from synthsieve.models.classifier import GenerativeClassifier
+from synthsieve.models.generate import chain_seeds
+from synthsieve.sampling.langevin import LangevinSettings
+from synthsieve.selection.entropy import entropy_of_logits
 
 MAX_ROWS = 5000  # that a figure is measured on; neighbours are searched among all training rows
 
@@ -83,3 +89,52 @@ def pool_quality(
 def _sample(count: int, stream: np.random.Generator) -> np.ndarray:
     """All rows, or a random `MAX_ROWS` of them: int64, ascending."""
     return np.arange(count) if count <= MAX_ROWS else np.sort(stream.choice(count, MAX_ROWS, replace=False))
+
+
+@dataclass(frozen=True)
+class TemperatureRow:
+    """What was measured at one temperature. At z: of the drawn latent; at x: at the mean of q(z given x)."""
+
+    temperature: float  # T of the chains
+    count: int  # samples drawn, the same number of each class
+    mean_entropy_z: float  # mean of H(p(y given z)), in nats
+    median_entropy_z: float  # its median: a few undecided samples carry the mean
+    requested_share_z: float  # share of samples whose most probable class at z is the one requested
+    mean_entropy_x: float  # the same after decoding and encoding again
+    median_entropy_x: float
+    requested_share_x: float
+    purity: float | None  # share of samples to which the oracle gives the class requested; None without an oracle
+
+
+def temperature_curve(
+    model: GenerativeClassifier,
+    encoding: Encoding,
+    temperatures: Sequence[float],
+    *,
+    per_class: int,
+    chains: LangevinSettings,
+    oracle: Oracle | None = None,
+    seed: int,
+) -> list[TemperatureRow]:
+    """A row for each temperature, in the order given: y -> z by Langevin from p0 -> x = g(z) -> mean of q(z given x).
+
+    Every temperature has the same starts and the same noise, so a row does not depend on the other temperatures, and
+    differences between rows come from the temperature alone. The temperature of `chains` itself is not used.
+    """
+    if per_class < 1:
+        raise ValueError(f"per_class must be 1 or more; got {per_class}")
+    y = np.arange(model.num_classes).repeat(per_class)
+    seeds = chain_seeds(derive_seed(seed, "temperature"), y)
+    rows = []
+    for temperature in temperatures:
+        at_temperature = replace(chains, temperature=temperature)
+        drawn = draw_and_score(model, encoding, y, seeds, chains=at_temperature, oracle=oracle)
+        measured: dict[str, float] = {}
+        for place, logits in (("z", drawn["logits_z"]), ("x", drawn["logits_x"])):
+            entropy = entropy_of_logits(logits)
+            measured[f"mean_entropy_{place}"] = float(entropy.mean())
+            measured[f"median_entropy_{place}"] = float(np.median(entropy))
+            measured[f"requested_share_{place}"] = float((logits.argmax(axis=1) == y).mean())
+        purity = None if oracle is None else float((drawn["oracle_class"] == y).mean())
+        rows.append(TemperatureRow(temperature=temperature, count=len(y), purity=purity, **measured))
+    return rows

@@ -6,9 +6,19 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from synthsieve.experiments.baselines.supervised import supervised_settings
-from synthsieve.settings import ComparisonSettings, Coreset, Settings, VariantSet
+from synthsieve.settings import (
+    ComparisonSettings,
+    Coreset,
+    ModelSettings,
+    NetworkKind,
+    Objective,
+    Settings,
+    Validation,
+    VariantSet,
+)
 
+EVALUATIONS = 5  # the supervised baseline is best early in training, so it is evaluated this many times as often
+ORACLE_STEPS = 2500
 NO_FILTER: dict[str, Any] = {"entropy_ceiling": None, "keep_fraction": None, "require_label": False}
 
 
@@ -83,20 +93,12 @@ PRETRAINED = TableEntry(Arm.PRETRAINED, 0)
 ORACLE = "oracle"  # the folder of the classifier that measures how pure pools are
 
 
+REAL = (Arm.SUPERVISED, Arm.PRETRAINED, Arm.REAL_ONLY)
 # The standard variants answer whether samples, the filter and the coreset help, each beside a control; the quick ones
 # only whether the selected samples help.
 VARIANTS = {
-    VariantSet.STANDARD: (
-        Arm.SUPERVISED,
-        Arm.PRETRAINED,
-        Arm.REAL_ONLY,
-        Arm.ALL,
-        Arm.ENTROPY,
-        Arm.ENTROPY_RANDOM,
-        Arm.CRAIG,
-        Arm.PSEUDO,
-    ),
-    VariantSet.QUICK: (Arm.SUPERVISED, Arm.PRETRAINED, Arm.REAL_ONLY, Arm.ENTROPY_RANDOM, Arm.CRAIG),
+    VariantSet.STANDARD: (*REAL, Arm.ALL, Arm.ENTROPY, Arm.ENTROPY_RANDOM, Arm.CRAIG, Arm.PSEUDO),
+    VariantSet.QUICK: (*REAL, Arm.ENTROPY_RANDOM, Arm.CRAIG),
 }
 
 
@@ -140,15 +142,38 @@ def settings_of(cell: TableEntry, settings: Settings) -> Settings:
     augmentation = {"enabled": cell.arm in POOLED, **POOLED.get(cell.arm, {})}
     if cell.pool_size:
         augmentation["pool_size"] = cell.pool_size
-    pseudo = {"enabled": cell.arm in (Arm.PSEUDO, Arm.CRAIG_PSEUDO)}
-    return settings.model_copy(
-        update={
-            "augmentation": settings.augmentation.model_copy(update=augmentation),
-            "pseudo_labels": settings.pseudo_labels.model_copy(update=pseudo),
-            "implicit": settings.implicit.model_copy(update={"enabled": cell.arm is Arm.IMPLICIT}),
-            "comparison": ComparisonSettings(),  # no variant depends on the others
-        }
-    )
+    settings = settings.changed("augmentation", **augmentation)
+    settings = settings.changed("pseudo_labels", enabled=cell.arm in (Arm.PSEUDO, Arm.CRAIG_PSEUDO))
+    settings = settings.changed("implicit", enabled=cell.arm is Arm.IMPLICIT)
+    return settings.model_copy(update={"comparison": ComparisonSettings()})  # no variant depends on the others
+
+
+def supervised_settings(settings: Settings) -> Settings:
+    """The same labels, network and steps without unlabelled rows, generator and augmented training.
+
+    Of two towers it has only the label tower: the other one would overfit the labelled rows (decision 0802).
+    """
+    every = max(1, settings.training.evaluate_every // EVALUATIONS)
+    supervised = settings.pretrained().changed("training", objective=Objective.SUPERVISED, evaluate_every=every)
+    return supervised.model_copy(update={"model": label_tower_only(settings.model)})
+
+
+def oracle_settings(settings: Settings) -> Settings:
+    """An independent classifier: the label tower's network, trained on all labels."""
+    steps = min(ORACLE_STEPS, settings.training.steps)
+    oracle = settings.pretrained().changed("training", objective=Objective.SUPERVISED, steps=steps)
+    # `extra` holds out the same test rows whatever the number of labels.
+    oracle = oracle.changed("data", labels=None, validation=Validation.EXTRA, fold=None)
+    return oracle.model_copy(update={"model": label_tower_only(settings.model)})
+
+
+def label_tower_only(model: ModelSettings) -> ModelSettings:
+    """The label tower as the only tower; unchanged where there is only one."""
+    if not model.label_latent_dim:
+        return model
+    encoder = model.encoder if model.label_encoder is NetworkKind.AUTO else model.label_encoder
+    sizes = {"encoder_width": model.label_width, "latent_dim": model.label_latent_dim, "label_latent_dim": 0}
+    return model.model_copy(update={"encoder": encoder, **sizes})
 
 
 # The paper's own figures: Pooladzandi, Khosravi, Nijkamp, Mirzasoleiman, "Generating High Fidelity Synthetic Data via

@@ -17,22 +17,26 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from synthsieve.data.dataset import UNLABELED, Dataset
 from synthsieve.data.origin import Origin
 from synthsieve.data.splits import Split, cross_fits, has_outside_test, split_dataset
 from synthsieve.errors import CheckpointError, ConfigError, DataError
 from synthsieve.evaluation.answers import Answers, concatenate
 from synthsieve.evaluation.comparison import Choice, ComparisonResult, choose, compare_paired
-from synthsieve.evaluation.metrics import mean_metrics, measure, weighted_metric
-from synthsieve.experiments.arms import BASELINE, ORACLE, PRETRAINED, Group, TableEntry, settings_of
-from synthsieve.experiments.baselines.job import ClassicalJob
+from synthsieve.evaluation.metrics import mean_metrics, measure
+from synthsieve.experiments.arms import (
+    BASELINE,
+    ORACLE,
+    PRETRAINED,
+    Group,
+    TableEntry,
+    oracle_settings,
+    settings_of,
+)
 from synthsieve.experiments.baselines.search import BaselineResult
 from synthsieve.experiments.baselines.sklearn_models import CLASSICAL
-from synthsieve.experiments.baselines.supervised import oracle_settings
 from synthsieve.experiments.runner import answers_of
-from synthsieve.experiments.workers import Job
+from synthsieve.experiments.workers import ClassicalJob, Job
 from synthsieve.io.random_streams import numpy_stream
 from synthsieve.io.versions import versions
 from synthsieve.settings import Ceiling, Keep, Objective, Settings
@@ -67,36 +71,24 @@ class Unit:
 
 @dataclass(frozen=True)
 class CrossFitting:
-    """How few labels train, choose and measure: each part of them is held out in turn.
+    """How few labels train, choose and measure: each part of them is held out in turn."""
 
-    Attributes:
-        folds: the number of parts.
-        measures: whether the parts also measure, without a test set outside the labels. Then in each turn one part
-            measures, the next one chooses and the others train; otherwise one part chooses and the others train.
-    """
-
-    folds: int
+    folds: int  # the number of parts
+    # whether the parts also measure, without a test set outside the labels. Then in each turn one part
+    # measures, the next one chooses and the others train; otherwise one part chooses and the others train.
     measures: bool
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """What is compared, on what data, and where.
+    """What is compared, on what data, and where."""
 
-    Attributes:
-        out: the folder.
-        origin: where the data come from.
-        settings: of every variant; the seed in it is not used.
-        seeds: each with its own split, weights and batches.
-        cells: the variants, with their pool sizes; the baseline is among them.
-        cross_fitting: how parts of the labels are held out in turn; None with one split a seed.
-    """
-
-    out: Path
-    origin: Origin
-    settings: Settings
-    seeds: tuple[int, ...]
-    cells: tuple[TableEntry, ...]
+    out: Path  # the folder
+    origin: Origin  # where the data come from
+    settings: Settings  # of every variant; the seed in it is not used
+    seeds: tuple[int, ...]  # each with its own split, weights and batches
+    cells: tuple[TableEntry, ...]  # the variants, with their pool sizes; the baseline is among them
+    # how parts of the labels are held out in turn; None with one split a seed
     cross_fitting: CrossFitting | None = None
 
     @property
@@ -205,9 +197,8 @@ class Experiment:
     def _check_settings(self) -> None:
         parent = next(path for path in (self.out, *self.out.absolute().parents) if path.exists())
         if not parent.is_dir() or not os.access(parent, os.W_OK):
-            raise ConfigError(
-                f"cannot write to {self.out}: {parent} is not a writable folder; give another", code="cannot-write"
-            )
+            message = f"cannot write to {self.out}: {parent} is not a writable folder; give another"
+            raise ConfigError(message, code="cannot-write")
         settings = self.settings
         if settings.training.objective is Objective.SUPERVISED:
             raise ConfigError(
@@ -290,10 +281,7 @@ class Experiment:
             "pretrained": {str(unit.seed): _best_row(self.pretrained(unit)) for unit in whole},
             "paired_comparison": paired_comparison.as_dict(),
             "choice": None if choice is None else choice.as_dict(),
-            "validation": {
-                name: [weighted_metric(metric, one.y, one.probabilities, np.ones(len(one))) for one in each]
-                for name, each in validation.items()
-            },
+            "validation": {name: [one.score(metric) for one in each] for name, each in validation.items()},
             "metrics": {
                 name: mean_metrics([measure(one.y, one.probabilities) for one in each]) for name, each in test.items()
             },
@@ -383,9 +371,7 @@ class Experiment:
         settings = self.settings.model_copy(update={"seed": unit.seed})
         if self.cross_fitting is None:
             return settings
-        training = settings.training.model_copy(update={"keep": Keep.LAST})
-        data = settings.data.model_copy(update={"fold": unit.fold})
-        return settings.model_copy(update={"training": training, "data": data})
+        return settings.changed("training", keep=Keep.LAST).changed("data", fold=unit.fold)
 
     def _has_oracle(self, dataset: Dataset) -> bool:
         labels = self.settings.data.labels

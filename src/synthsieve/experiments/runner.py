@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from synthsieve.data.dataset import Dataset
-from synthsieve.evaluation.accuracy import part_of, probabilities
 from synthsieve.evaluation.answers import PARTS, Answers, read_answers, write_answers
+from synthsieve.evaluation.predict import part_of, probabilities
 from synthsieve.experiments.arms import TableEntry, settings_of
 from synthsieve.io.progress import Progress
 from synthsieve.models.classifier import GenerativeClassifier
@@ -26,19 +26,12 @@ ANSWERS = "answers.npz"
 
 @dataclass(frozen=True)
 class ArmResult:
-    """A variant after its training in memory.
+    """A variant after its training in memory."""
 
-    Attributes:
-        entry: which one.
-        model: its best weights.
-        extra_data: the synthetic samples and pseudo-labels that it chose last.
-        answers: on the held-out rows; None without any.
-    """
-
-    entry: TableEntry
-    model: GenerativeClassifier
-    extra_data: ExtraData | None
-    answers: Answers | None
+    entry: TableEntry  # which one
+    model: GenerativeClassifier  # its best weights
+    extra_data: ExtraData | None  # the synthetic samples and pseudo-labels that it chose last
+    answers: Answers | None  # on the held-out rows; None without any
 
 
 def run_arms(

@@ -10,17 +10,20 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Protocol
 
 import torch
 
 from synthsieve.data.dataset import Dataset
 from synthsieve.data.origin import Origin
-from synthsieve.errors import SynthsieveError, in_one_sentence
+from synthsieve.data.splits import split_dataset
+from synthsieve.errors import CheckpointError, SynthsieveError, in_one_sentence
+from synthsieve.experiments.baselines.features import Views
+from synthsieve.experiments.baselines.search import BaselineResult, Method, fit_baseline
+from synthsieve.experiments.baselines.sklearn_models import CLASSICAL, MAX_UNLABELED
 from synthsieve.experiments.runner import is_finished, run_arm
 from synthsieve.io.files import remove_stale_partials
 from synthsieve.io.progress import NullProgress, Progress
@@ -31,53 +34,16 @@ from synthsieve.training.run_dir import RunDirectory
 REPORT_INTERVAL = 0.5  # seconds between two reports of a worker
 
 
-class Task(Protocol):
-    """Something that a worker can finish, from wherever an earlier one stopped.
-
-    `output_path`, the folder or file it fills, is unlike that of any other task; `after` are output paths of tasks that
-    must be done before; `steps` is the number of steps it takes.
-    """
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def output_path(self) -> Path: ...
-
-    @property
-    def after(self) -> tuple[Path, ...]: ...
-
-    @property
-    def steps(self) -> int: ...
-
-    def is_done(self) -> bool: ...
-
-    def is_valid(self) -> bool:
-        """Whether tasks that depend on it can use its output."""
-
-    def run(self, origin: Origin, dataset: Dataset, *, report: Callable[[int], None]) -> None:
-        """Start or resume it; `report` is called now and then with the number of steps done."""
-
-
 @dataclass(frozen=True)
 class Job:
-    """A task that trains one run to its last step.
+    """A task that trains one run to its last step."""
 
-    Attributes:
-        name: what people call it.
-        folder: the run's directory.
-        settings: everything that decides it.
-        after: folders of jobs that must be done before.
-        branch_of: the folder of the pretrained run that it continues; None where it starts anew.
-        oracle: the folder of a run whose predictions measure how pure a pool is; None without.
-    """
-
-    name: str
-    folder: Path
-    settings: Settings
-    after: tuple[Path, ...] = ()
-    branch_of: Path | None = None
-    oracle: Path | None = None
+    name: str  # what people call it
+    folder: Path  # the run's directory
+    settings: Settings  # everything that decides it
+    after: tuple[Path, ...] = ()  # folders of jobs that must be done before
+    branch_of: Path | None = None  # the folder of the pretrained run that it continues; None where it starts anew
+    oracle: Path | None = None  # the folder of a run whose predictions measure how pure a pool is; None without
 
     @property
     def output_path(self) -> Path:
@@ -102,17 +68,59 @@ class Job:
         run_arm(run, dataset, base=base, oracle=self.oracle, progress=progress)
 
 
-class Pool(Protocol):
-    """Where tasks run: `poll` yields tasks with news and the steps they have done, None for one that is done."""
+@dataclass(frozen=True)
+class ClassicalJob:
+    """A task that fits a baseline method on one split, by grid search: OUT/seed-S/baselines/METHOD.npz."""
+
+    name: str  # name of the job
+    output_path: Path  # the file of its answer
+    method: str  # the method's name
+    candidates: tuple[str, ...]  # names of its grid
+    settings: Settings  # of the experiment, for the data and the seed
+    after: tuple[Path, ...] = ()  # jobs that must be done before: none
+
+    @classmethod
+    def of(cls, method: Method, folder: Path, settings: Settings, dataset: Dataset) -> ClassicalJob:
+        """The job that writes its result to `folder`."""
+        candidates = tuple(candidate.name for candidate in method.grid(dataset))
+        name = f"{method.name}, seed {settings.seed}"
+        return cls(name, folder / f"{method.slug}.npz", method.name, candidates, settings)
 
     @property
-    def running(self) -> list[Task]: ...
+    def steps(self) -> int:
+        return len(self.candidates)
 
-    def start(self, task: Task) -> None: ...
+    def is_done(self) -> bool:
+        """Whether there is a readable result of the same grid on the same split."""
+        try:
+            metadata = BaselineResult.read(self.output_path).metadata if self.output_path.is_file() else {}
+        except CheckpointError:
+            return False
+        return (list(metadata.get("grid", ())), metadata.get("data")) == (list(self.candidates), self._data)
 
-    def poll(self, *, seconds: float) -> Iterator[tuple[Task, int | None]]: ...
+    def is_valid(self) -> bool:
+        return True  # no other job depends on it
 
-    def close(self) -> None: ...
+    def run(self, origin: Origin, dataset: Dataset, *, report: Callable[[int], None]) -> None:
+        """Split as the runs of that seed do, fit the grid, write the answer."""
+        remove_stale_partials(self.output_path.parent)
+        (method,) = (one for one in CLASSICAL if one.name == self.method)
+        split = split_dataset(dataset, self.settings.data, seed=self.settings.seed)
+        views = Views(dataset, split, self.settings.seed, MAX_UNLABELED, MAX_UNLABELED)
+        found = fit_baseline(method, views, metric=self.settings.comparison.metric, report=report)
+        replace(found, metadata={**found.metadata, "data": self._data}).write(self.output_path)
+
+    @property
+    def _data(self) -> dict[str, object]:
+        return self.settings.data.model_dump(mode="json")
+
+
+Task = Job | ClassicalJob
+"""Something that a worker can finish, from wherever an earlier one stopped.
+
+`output_path` is unlike that of any other task; `is_valid` says whether tasks that depend on it can use its output;
+`run` starts or resumes it, and calls `report` now and then with the number of steps done.
+"""
 
 
 def run_jobs(
@@ -121,7 +129,7 @@ def run_jobs(
     *,
     workers: int,
     progress: Progress | None = None,
-    pool: Pool | None = None,
+    pool: InProcessPool | WorkerPool | None = None,
 ) -> None:
     """Finish every task, each after those it depends on; interrupted ones are resumed.
 
@@ -159,7 +167,10 @@ def default_workers() -> int:
 
 
 class InProcessPool:
-    """Runs one task at a time in this process, single-threaded, as a worker would."""
+    """Runs one task at a time in this process, single-threaded, as a worker would.
+
+    `poll` yields tasks with news and the steps they have done, None for one that is done.
+    """
 
     def __init__(self, origin: Origin) -> None:
         self.running: list[Task] = []

@@ -11,8 +11,7 @@ import numpy as np
 import torch
 
 from synthsieve.data.dataset import Dataset, Kind
-from synthsieve.evaluation.quality import pool_quality
-from synthsieve.evaluation.temperature import TemperatureRow, temperature_curve
+from synthsieve.evaluation.quality import TemperatureRow, pool_quality, temperature_curve
 from synthsieve.experiments.arms import Arm, TableEntry
 from synthsieve.experiments.experiment import Experiment
 from synthsieve.experiments.runner import oracle_of

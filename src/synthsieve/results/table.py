@@ -15,7 +15,7 @@ from synthsieve.evaluation.comparison import Choice, Comparison, ComparisonResul
 from synthsieve.evaluation.fidelity import Manifold, SyntheticTraining, TwoSample
 from synthsieve.evaluation.memorization import describe_copies
 from synthsieve.evaluation.metrics import METRIC_NAMES, Metrics
-from synthsieve.evaluation.temperature import TemperatureRow
+from synthsieve.evaluation.quality import TemperatureRow
 from synthsieve.experiments.arms import Arm, Group, TableEntry
 from synthsieve.experiments.baselines.sklearn_models import MAJORITY
 from synthsieve.experiments.experiment import CrossFitting

@@ -10,7 +10,8 @@ import torch
 from synthsieve.data.dataset import Dataset
 from synthsieve.data.modalities.encoding import Encoding, fit_encoding
 from synthsieve.data.splits import Split, split_dataset
-from synthsieve.evaluation.accuracy import Scores, score_part
+from synthsieve.evaluation.metrics import Metrics
+from synthsieve.evaluation.predict import score_part
 from synthsieve.models.classifier import GenerativeClassifier
 from synthsieve.settings import Settings
 from synthsieve.training.parallel import SINGLE_PROCESS, ProcessGroup
@@ -43,6 +44,6 @@ class TrainingData:
         spec, num_classes = self.encoding.input_spec, len(self.split.classes)
         return init(settings, spec, num_classes, data_hash=data_hash(self.split), group=group, device=device)
 
-    def score_validation(self, model: GenerativeClassifier) -> Scores | None:
+    def score_validation(self, model: GenerativeClassifier) -> Metrics | None:
         """The model's scores on the validation rows; None without any."""
         return score_part(model, self.encoding, self.dataset, self.split, "validation")

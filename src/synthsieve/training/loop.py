@@ -135,8 +135,8 @@ def train(
 
             if state.step % settings.training.evaluate_every == 0 or at_end:
                 scores = data.score_validation(state.averaged)
-                if scores is not None and not math.isfinite(scores.cross_entropy):
-                    raise non_finite(state.step, "validation cross-entropy", scores.cross_entropy)
+                if scores is not None and not math.isfinite(scores.log_loss):
+                    raise non_finite(state.step, "validation cross-entropy", scores.log_loss)
                 figures = {} if scores is None else scores.as_row("validation")
                 row = position.history.close_row(step=state.step, **figures)
                 recorder.save_row(position.history.rows)

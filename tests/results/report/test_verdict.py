@@ -1,8 +1,9 @@
 """The answer follows the choice on validation and the result on test."""
 
+import numpy as np
 import pytest
 
-from synthsieve.evaluation.accuracy import Scores
+from synthsieve.evaluation.metrics import measure
 from synthsieve.experiments.arms import Group
 from synthsieve.results.report.sections.headings import verdict_heading
 from synthsieve.results.report.verdict import answer_of, answer_of_fit
@@ -120,7 +121,8 @@ def test_next_steps():
 
 
 def test_single_fit():
-    answer = answer_of_fit(Scores(0.9, 0.3, (0.9,), 100), drew=False)
+    predicted = np.repeat([1, 0, 1], [10, 40, 50])
+    answer = answer_of_fit(measure(np.repeat([0, 1], 50), np.eye(2)[predicted]), drew=False)
     assert answer.word == "Not compared"
     assert answer.reasons[0].startswith("Test accuracy 90.0 % (95 % interval")
 

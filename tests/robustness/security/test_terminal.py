@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from synthsieve.cli import app
-from synthsieve.cli.printing import one_line, visible
+from synthsieve.io.printable import one_line, visible
 
 TITLE = "\x1b]0;owned\x07"
 OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")

@@ -8,7 +8,7 @@ TF-IDF of words and pairs of words; other kinds as their standardized encoding. 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,13 +18,13 @@ from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.impute import SimpleImputer
-from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer, OneHotEncoder, StandardScaler
 
 from synthsieve.data.dataset import Dataset, Kind
 from synthsieve.data.modalities.encoding import fit_encoding
 from synthsieve.data.splits import Split
-from synthsieve.evaluation.accuracy import part_of
+from synthsieve.evaluation.predict import part_of
 from synthsieve.io.random_streams import numpy_stream
 
 COMPONENTS = 50
@@ -36,21 +36,13 @@ BLOCK = 2048  # rows transformed at a time
 
 @dataclass
 class Views:
-    """The parts of a split as matrices, by the name of a view; computed on first use.
+    """The parts of a split as matrices, by the name of a view; computed on first use."""
 
-    Attributes:
-        dataset: the data set.
-        split: labelled, unlabelled, validation and test rows.
-        seed: of the choice of unlabelled rows where there are many.
-        max_unlabeled: the maximum number of unlabelled rows.
-        max_measured: the maximum number of unlabelled rows that transformers are fitted on; None: all.
-    """
-
-    dataset: Dataset
-    split: Split
-    seed: int
-    max_unlabeled: int
-    max_measured: int | None = None
+    dataset: Dataset  # the data set
+    split: Split  # labelled, unlabelled, validation and test rows
+    seed: int  # of the choice of unlabelled rows where there are many
+    max_unlabeled: int  # the maximum number of unlabelled rows
+    max_measured: int | None = None  # the maximum number of unlabelled rows that transformers are fitted on; None: all
     _transformers: dict[str, Any] = field(default_factory=dict)
     _matrices: dict[tuple[str, str], Any] = field(default_factory=dict)
 
@@ -62,13 +54,18 @@ class Views:
 
     def blocks(self, view: str, part: str) -> Iterator[Any]:
         """The same in blocks of rows that are not kept, for `test`."""
-        stored = self._stored(part)
+        if part in ("validation", "test"):
+            stored = part_of(self.dataset, self.split, part)[0]
+        else:
+            stored = self.dataset.train.x[self.split.labeled if part == "labeled" else self.unlabeled_rows()]
         for start in range(0, max(len(stored), 1), BLOCK):
-            yield self._features(view, stored[start : start + BLOCK])
+            yield self.of_new(view, stored[start : start + BLOCK])
 
     def of_new(self, view: str, x: np.ndarray) -> Any:
-        """The features of new examples, as the source stores them."""
-        return self._features(view, x)
+        """The features of examples, as the source stores them."""
+        if view == "reduced":
+            return self._transformer(view).transform(self.of_new("plain", x))
+        return self._transformer(view).transform(x)
 
     def unlabeled_rows(self) -> np.ndarray:
         """All unlabelled rows, or `max_unlabeled` of them."""
@@ -80,31 +77,19 @@ class Views:
             return rows
         return np.sort(numpy_stream(self.seed, "rivals/unlabeled").choice(rows, limit, replace=False))
 
-    def _stored(self, part: str) -> np.ndarray:
-        """x as the source stores it."""
-        if part in ("validation", "test"):
-            return part_of(self.dataset, self.split, part)[0]
-        rows = self.split.labeled if part == "labeled" else self.unlabeled_rows()
-        return self.dataset.train.x[rows]
-
-    def _features(self, view: str, x: np.ndarray) -> Any:
-        if view == "reduced":
-            return self._transformer(view).transform(self._features("plain", x))
-        return self._transformer(view).transform(x)
-
     def _transformer(self, view: str) -> Any:
         if view not in self._transformers:
             rows = np.concatenate([self.split.labeled, self._some_unlabeled(self.max_measured)])
             training = self.dataset.train.x[rows]
             if view == "reduced":
-                plain = self._features("plain", training)
-                self._transformers[view] = _reduction(self.dataset.kind, plain.shape).fit(plain)
-            elif view == "codes":
-                self._transformers[view] = _codes_transformer(self.dataset).fit(training)
+                training = self.of_new("plain", training)
+                transformer = _reduction(self.dataset.kind, training.shape)
+            elif view == "codes":  # numbers, then category codes, NaN for missing cells: for gradient boosting
+                places = [place for group in numbers_and_categories(self.dataset) for place in group]
+                transformer = FunctionTransformer(lambda x: x[:, places])
             else:
-                self._transformers[view] = _TRANSFORMERS.get(self.dataset.kind, _encoded_transformer)(
-                    self.dataset, rows
-                ).fit(training)
+                transformer = _plain_transformer(self.dataset, rows)
+            self._transformers[view] = transformer.fit(training)
         return self._transformers[view]
 
 
@@ -129,8 +114,23 @@ def _reduction(kind: str, shape: tuple[int, int]) -> Any:
     return PCA(min(COMPONENTS, *shape), svd_solver="randomized", random_state=0)
 
 
-def _image_transformer(dataset: Dataset, rows: np.ndarray) -> Any:
-    return FunctionTransformer(_pixels)
+def _plain_transformer(dataset: Dataset, rows: np.ndarray) -> Any:
+    """The view `plain`; for registered kinds of data it is the input of the networks."""
+    if dataset.kind == Kind.IMAGE:
+        return FunctionTransformer(_pixels)
+    if dataset.kind == Kind.TEXT:
+        rare = min(RARE_WORDS, 1 + len(rows) // 1000)
+        words = TfidfVectorizer(ngram_range=(1, 2), min_df=rare, sublinear_tf=True, token_pattern=r"(?u)\S+")
+        return make_pipeline(FunctionTransformer(lambda x: [text.decode("utf-8") for text in x.tolist()]), words)
+    if dataset.kind == Kind.TABLE:
+        numbers, categories = numbers_and_categories(dataset)
+        one_hot = OneHotEncoder(handle_unknown="ignore", sparse_output=False, max_categories=MAX_CATEGORIES)
+        imputed = make_pipeline(SimpleImputer(strategy="median"), StandardScaler())
+        return ColumnTransformer([("numbers", imputed, numbers), ("categories", one_hot, categories)])
+    if dataset.kind in (Kind.VECTOR, Kind.SOUND):
+        return make_pipeline(FunctionTransformer(_flat), StandardScaler())
+    encoding = fit_encoding(dataset, rows)
+    return make_pipeline(FunctionTransformer(lambda x: _flat(encoding.encode(x))), StandardScaler())
 
 
 def _pixels(x: np.ndarray) -> np.ndarray:
@@ -139,55 +139,5 @@ def _pixels(x: np.ndarray) -> np.ndarray:
     return flat / 255 if x.dtype == np.uint8 else (flat + 1) / 2
 
 
-def _flat_transformer(dataset: Dataset, rows: np.ndarray) -> Any:
-    return make_pipeline(FunctionTransformer(_flat), StandardScaler())
-
-
 def _flat(x: np.ndarray) -> np.ndarray:
     return x.reshape(len(x), int(np.prod(x.shape[1:])))
-
-
-def _encoded_transformer(dataset: Dataset, rows: np.ndarray) -> Any:
-    """For registered kinds of data: the input of the networks."""
-    encoding = fit_encoding(dataset, rows)
-    return make_pipeline(FunctionTransformer(lambda x: _flat(encoding.encode(x))), StandardScaler())
-
-
-def _text_transformer(dataset: Dataset, rows: np.ndarray) -> Any:
-    words = TfidfVectorizer(
-        ngram_range=(1, 2),
-        min_df=min(RARE_WORDS, 1 + len(rows) // 1000),
-        sublinear_tf=True,
-        token_pattern=r"(?u)\S+",
-    )
-    return Pipeline([("decode", FunctionTransformer(_sentences)), ("tf-idf", words)])
-
-
-def _sentences(x: np.ndarray) -> list[str]:
-    return [text.decode("utf-8") for text in x.tolist()]
-
-
-def _table_transformer(dataset: Dataset, rows: np.ndarray) -> Any:
-    numbers, categories = numbers_and_categories(dataset)
-    one_hot = OneHotEncoder(handle_unknown="ignore", sparse_output=False, max_categories=MAX_CATEGORIES)
-    return ColumnTransformer(
-        [
-            ("numbers", make_pipeline(SimpleImputer(strategy="median"), StandardScaler()), numbers),
-            ("categories", one_hot, categories),
-        ]
-    )
-
-
-def _codes_transformer(dataset: Dataset) -> Any:
-    """Numbers, then category codes, NaN for missing cells: for gradient boosting."""
-    places = [place for group in numbers_and_categories(dataset) for place in group]
-    return FunctionTransformer(lambda x: x[:, places])
-
-
-_TRANSFORMERS: dict[str, Callable[[Dataset, np.ndarray], Any]] = {
-    Kind.IMAGE: _image_transformer,
-    Kind.VECTOR: _flat_transformer,
-    Kind.TABLE: _table_transformer,
-    Kind.SOUND: _flat_transformer,
-    Kind.TEXT: _text_transformer,
-}

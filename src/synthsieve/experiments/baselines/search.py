@@ -22,9 +22,8 @@ from threadpoolctl import threadpool_limits
 
 from synthsieve.data.dataset import UNLABELED, Dataset
 from synthsieve.errors import CheckpointError, DataError
-from synthsieve.evaluation.accuracy import part_of
 from synthsieve.evaluation.answers import Answers, read_answers, write_answers
-from synthsieve.evaluation.metrics import weighted_metric
+from synthsieve.evaluation.predict import part_of
 from synthsieve.experiments.baselines.features import Views, stacked
 from synthsieve.io.random_streams import derive_seed
 from synthsieve.settings import Metric
@@ -43,19 +42,12 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Method:
-    """A baseline method with its grid.
+    """A baseline method with its grid."""
 
-    Attributes:
-        name: its usual name.
-        grid: data set -> candidates; the first is used without validation rows.
-        unlabeled: whether it also uses unlabelled rows.
-        notes: description of the grid.
-    """
-
-    name: str
-    grid: Callable[[Dataset], list[Candidate]]
-    unlabeled: bool
-    notes: str
+    name: str  # its usual name
+    grid: Callable[[Dataset], list[Candidate]]  # data set -> candidates; the first is used without validation rows
+    unlabeled: bool  # whether it also uses unlabelled rows
+    notes: str  # description of the grid
 
     @property
     def slug(self) -> str:
@@ -64,15 +56,11 @@ class Method:
 
 @dataclass(frozen=True)
 class BaselineResult:
-    """Predictions of the best candidate of a method.
+    """Predictions of the best candidate of a method."""
 
-    Attributes:
-        answers: by part, `validation` and `test`; empty where no candidate could be fitted.
-        metadata: for JSON: the `chosen` candidate, or None; the `grid` with validation scores, or None; the number of
-            `unlabeled` rows used; `seconds`; `split_hash`; `failed`, why a candidate could not be fitted, or None.
-    """
-
-    answers: dict[str, Answers]
+    answers: dict[str, Answers]  # by part, `validation` and `test`; empty where no candidate could be fitted
+    # for JSON: the `chosen` candidate, or None; the `grid` with validation scores, or None; the number of
+    # `unlabeled` rows used; `seconds`; `split_hash`; `failed`, why a candidate could not be fitted, or None
     metadata: dict[str, Any]
 
     @property
@@ -91,9 +79,8 @@ class BaselineResult:
     def read(cls, path: Path) -> BaselineResult:
         answers, metadata = read_answers(path)
         if any(name not in metadata for name in METADATA):
-            raise CheckpointError(
-                f"{path} is damaged: remove it, and the same command measures again", code="damaged-answers"
-            )
+            message = f"{path} is damaged: remove it, and the same command measures again"
+            raise CheckpointError(message, code="damaged-answers")
         return cls(answers, metadata)
 
 
@@ -147,10 +134,8 @@ def refit(method: Method, candidate: str, views: Views) -> Callable[[np.ndarray]
     with _single_threaded():
         trial = _try(method, chosen, views, Metric.ACCURACY)
     if trial.error is not None:
-        raise DataError(
-            f"{method.name} cannot be fitted to these data ({trial.error}): predict without --method",
-            code="method-not-fitted",
-        )
+        message = f"{method.name} cannot be fitted to these data ({trial.error}): predict without --method"
+        raise DataError(message, code="method-not-fitted")
 
     def predict(x: np.ndarray) -> np.ndarray:
         found = _probabilities(trial.estimator, [views.of_new(chosen.view, x)], (len(x), views.dataset.num_classes))
@@ -178,11 +163,8 @@ def _try(method: Method, candidate: Candidate, views: Views, metric: Metric) -> 
         validation = _answers(estimator, candidate.view, views, "validation")
     except (ValueError, ArithmeticError) as error:  # data that scikit-learn refuses
         return _Trial(candidate, error=" ".join(f"{candidate.name}: {error}".split())[:300])
-    score = None
-    if validation is not None:
-        score = weighted_metric(metric, validation.y, validation.probabilities, np.ones(len(validation)))
-        score = None if math.isnan(score) else score
-    return _Trial(candidate, estimator, validation, score)
+    score = math.nan if validation is None else validation.score(metric)
+    return _Trial(candidate, estimator, validation, None if math.isnan(score) else score)
 
 
 def _answers(estimator: Any, view: str, views: Views, part: str) -> Answers | None:

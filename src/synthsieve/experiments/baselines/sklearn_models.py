@@ -50,12 +50,8 @@ def random_forest(leaves: tuple[int, ...]) -> Method:
 
     def grid(dataset: Dataset) -> list[Candidate]:
         view = "reduced" if dataset.kind in (Kind.TEXT, Kind.SOUND) else _plain(dataset)
-        return [
-            Candidate(
-                f"min_samples_leaf={n}", view, _seeded(RandomForestClassifier, n_estimators=200, min_samples_leaf=n)
-            )
-            for n in leaves
-        ]
+        forest = partial(_seeded, RandomForestClassifier, n_estimators=200)
+        return [Candidate(f"min_samples_leaf={n}", view, forest(min_samples_leaf=n)) for n in leaves]
 
     return Method("random forest", grid, False, f"200 trees, labels only; min_samples_leaf in {_listed(leaves)}")
 
@@ -93,7 +89,7 @@ def self_training(
 
     def grid(dataset: Dataset) -> list[Candidate]:
         return [
-            Candidate(f"{name}, threshold={t}", view, _self_trained(make, t))
+            Candidate(f"{name}, threshold={t}", view, partial(_self_trained, make, t))
             for name, view, make in bases(dataset)
             for t in thresholds
         ]
@@ -131,13 +127,8 @@ def label_spreading(neighbours: tuple[int, ...], alphas: tuple[float, ...]) -> M
             for a in alphas
         ]
 
-    return Method(
-        "label spreading",
-        grid,
-        True,
-        f"LabelSpreading on the graph of nearest neighbours; n_neighbors in {_listed(neighbours)}; "
-        f"alpha in {_listed(alphas)}",
-    )
+    grids = f"n_neighbors in {_listed(neighbours)}; alpha in {_listed(alphas)}"
+    return Method("label spreading", grid, True, f"LabelSpreading on the graph of nearest neighbours; {grids}")
 
 
 def _plain(dataset: Dataset) -> str:
@@ -158,8 +149,8 @@ def _logistic(C: float) -> Callable[[int], Any]:
     return _unseeded(LogisticRegression, C=C, max_iter=300)
 
 
-def _self_trained(make: Callable[[int], Any], threshold: float) -> Callable[[int], Any]:
-    return lambda seed: SelfTrainingClassifier(make(seed), threshold=threshold)
+def _self_trained(make: Callable[[int], Any], threshold: float, seed: int) -> Any:
+    return SelfTrainingClassifier(make(seed), threshold=threshold)
 
 
 def _boosted(dataset: Dataset, leaf: int, rounds: int) -> Callable[[int], Any]:
@@ -169,13 +160,8 @@ def _boosted(dataset: Dataset, leaf: int, rounds: int) -> Callable[[int], Any]:
         counts = [len(dataset.metadata.columns[place].categories) for place in categories]
         # The codes of columns with more categories are used as numbers.
         categorical = [len(numbers) + i for i, count in enumerate(counts) if count <= MAX_CATEGORIES]
-    return _seeded(
-        HistGradientBoostingClassifier,
-        min_samples_leaf=leaf,
-        max_iter=rounds,
-        categorical_features=categorical,
-        early_stopping=False,
-    )
+    sizes = {"min_samples_leaf": leaf, "max_iter": rounds, "early_stopping": False}
+    return _seeded(HistGradientBoostingClassifier, categorical_features=categorical, **sizes)
 
 
 def _listed(values: tuple[float, ...]) -> str:

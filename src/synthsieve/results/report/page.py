@@ -15,7 +15,7 @@ from markupsafe import Markup
 from synthsieve import __version__
 from synthsieve.data.dataset import Dataset
 from synthsieve.errors import CheckpointError, ConfigError, DataError
-from synthsieve.evaluation.accuracy import score_part
+from synthsieve.evaluation.predict import score_part
 from synthsieve.experiments.arms import Group
 from synthsieve.io.files import write_text
 from synthsieve.io.printable import without_control

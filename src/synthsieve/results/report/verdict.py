@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from synthsieve.evaluation.accuracy import Scores
 from synthsieve.evaluation.comparison import Comparison, Verdict, visible_difference
+from synthsieve.evaluation.metrics import Metrics
 from synthsieve.experiments.arms import Arm
 from synthsieve.experiments.experiment import CHOSEN
 from synthsieve.results.report.sections.headings import verdict_sentence
@@ -77,7 +77,7 @@ def answer_of(table: ResultsTable) -> Answer:
     )
 
 
-def answer_of_fit(scores: Scores | None, *, drew: bool) -> Answer:
+def answer_of_fit(scores: Metrics | None, *, drew: bool) -> Answer:
     """The answer of a single fit, which compares nothing."""
     measured = () if scores is None else (sentence(scores.describe("Test")),)
     trained = "with a synthetic pool" if drew else "on real data alone"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from synthsieve.errors import NothingToDraw
-from synthsieve.evaluation.temperature import TemperatureRow
+from synthsieve.evaluation.quality import TemperatureRow
 from synthsieve.models import generate
 from synthsieve.results.charts.chart import Axis, Band, Chart, Dash, Line, Tone, numbers
 from synthsieve.results.figures import spaced_ranks
