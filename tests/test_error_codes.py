@@ -31,10 +31,14 @@ ERRORS = {
 def without_code(path):
     """Where the module creates one of our errors without a proper code."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        name = node.func if isinstance(node, ast.Call) else node.exc if isinstance(node, ast.Raise) else None
-        if getattr(name, "id", getattr(name, "attr", None)) not in ERRORS:
+        function = node.func if isinstance(node, ast.Call) else node.exc if isinstance(node, ast.Raise) else None
+        name = getattr(function, "id", getattr(function, "attr", None))
+        if name == "check" and len(node.args) == 3:  # of data.checks: condition, message, code
+            given = node.args[2:]
+        elif name in ERRORS:
+            given = [keyword.value for keyword in getattr(node, "keywords", []) if keyword.arg == "code"]
+        else:
             continue
-        given = [keyword.value for keyword in getattr(node, "keywords", []) if keyword.arg == "code"]
         if not given or (isinstance(given[0], ast.Constant) and not is_kebab_case(given[0].value)):
             yield f"{path.relative_to(ROOT)}:{node.lineno}"
 
@@ -60,6 +64,8 @@ def test_the_check_finds_missing_codes(tmp_path, monkeypatch):
         'raise DataError("fine", code="two-words")',
         'raise DivergedChainError(3, "has a default code")',
         'raise ValueError("not ours")',
+        'check(x, "no", "Not Kebab")',
+        'check(x, "fine", "two-words")',
     ]
     (tmp_path / "module.py").write_text("\n".join(lines), encoding="utf-8")
-    assert sorted(without_code(tmp_path / "module.py")) == [f"module.py:{line}" for line in (1, 2, 3, 4)]
+    assert sorted(without_code(tmp_path / "module.py")) == [f"module.py:{line}" for line in (1, 2, 3, 4, 8)]

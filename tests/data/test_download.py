@@ -16,7 +16,7 @@ import pytest
 
 from synthsieve.data.download import MNIST, SVHN, Publication, RemoteFile, cache_dir, fetch, obtain
 from synthsieve.data.registry import load
-from synthsieve.data.sources import mnist
+from synthsieve.data.sources import images
 from synthsieve.errors import DownloadError
 from synthsieve.io.locks import hold_lock
 from synthsieve.io.progress import NullProgress
@@ -122,7 +122,7 @@ def test_cut_connection(server: Server, announces: bool, code: str, tmp_path: Pa
 def test_missing_file(server: Server, status: int, tmp_path: Path) -> None:
     server.files.clear()
     server.status = status
-    assert f" {status} " in refused(server, tmp_path, "http-status")
+    assert f"({status} " in refused(server, tmp_path, "http-status")
 
 
 def test_no_network(server: Server, tmp_path: Path) -> None:
@@ -159,7 +159,7 @@ def small_mnist(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         server.files[f"/mnist/{file.name}"] = data
         files.append(RemoteFile(file.name, len(data), hashlib.sha256(data).hexdigest()))
     small = replace(MNIST, files=tuple(files))
-    monkeypatch.setattr(mnist, "MNIST", small)
+    monkeypatch.setattr(images, "MNIST", small)
     monkeypatch.setenv("SYNTHSIEVE_MIRROR", server.url)
     monkeypatch.setenv("SYNTHSIEVE_CACHE", str(tmp_path / "cache"))
     return small

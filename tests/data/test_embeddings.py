@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from synthsieve.cli.app import app
 from synthsieve.data.dataset import Kind
-from synthsieve.data.formats.embeddings import read_embeddings
+from synthsieve.data.formats.npz import read_embeddings
 from synthsieve.data.registry import load
 from synthsieve.errors import DataError
 from synthsieve.results.readable import nearest_items

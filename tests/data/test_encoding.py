@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from synthsieve.data.dataset import Dataset, Examples, Kind
+from synthsieve.data.formats.arrays import ImageForm
 from synthsieve.data.modalities.encoding import ImageEncoding, VectorEncoding, fit_encoding, from_json
-from synthsieve.data.modalities.image import ImageForm
 from synthsieve.errors import DataError
 from tests.errors import raises
 

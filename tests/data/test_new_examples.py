@@ -7,9 +7,9 @@ import pytest
 from scipy.io import savemat
 
 from synthsieve.data.dataset import Kind
+from synthsieve.data.formats.arrays import PIXELS
 from synthsieve.data.formats.new_examples import ExpectedInput, read_new
 from synthsieve.data.in_memory import InMemoryData
-from synthsieve.data.modalities.image import PIXELS
 from synthsieve.errors import DataError
 from tests.errors import raises
 

@@ -12,8 +12,7 @@ from pyarrow import parquet
 
 from synthsieve.cli.app import main
 from synthsieve.data.registry import load
-from synthsieve.data.split_file import Split
-from synthsieve.data.splits import make_split
+from synthsieve.data.splits import Split, make_split
 from synthsieve.selection.files import read_table
 from tests.data import made_up
 

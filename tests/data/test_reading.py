@@ -10,9 +10,9 @@ import pytest
 from PIL import Image
 
 from synthsieve.data.dataset import Kind
+from synthsieve.data.formats.arrays import ImageForm
 from synthsieve.data.labels import read_labels
 from synthsieve.data.modalities.encoding import fit_encoding
-from synthsieve.data.modalities.image import ImageForm
 from synthsieve.data.registry import load
 from synthsieve.errors import DataError
 from tests.data import made_up
@@ -74,7 +74,7 @@ def test_value_range_in_notes_and_encoding(tmp_path: Path) -> None:
     x = np.random.default_rng(0).integers(0, 17, (40, 1, 8, 8))
     given = {"x": x, "x_test": x[:2] + (x[:2] == 16), "y_test": np.array([0, 1])}
     dataset = load(str(made_up.write_npz(tmp_path / "a.npz", **given)))
-    assert dataset.notes[0] == "a.npz: pixel values 0 to 16 are scaled to [-1, 1]"
+    assert dataset.notes[0] == "a.npz, x: pixel values 0 to 16 are scaled to [-1, 1]"
     assert "outside the range of training, 0 to 16, and are clipped" in dataset.notes[1]
     assert dataset.test is not None
     np.testing.assert_array_equal(dataset.test.x, dataset.train.x[:2])

@@ -11,8 +11,7 @@ import pytest
 
 from synthsieve.data.dataset import Dataset, Examples
 from synthsieve.data.registry import load
-from synthsieve.data.split_file import indices_of, ranges_of
-from synthsieve.data.splits import Split, make_split
+from synthsieve.data.splits import Split, indices_of, make_split, ranges_of
 from synthsieve.errors import DataError
 from tests.errors import raises
 

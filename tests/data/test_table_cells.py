@@ -13,7 +13,7 @@ import pytest
 from synthsieve.data.dataset import Dataset, Examples, Kind
 from synthsieve.data.modalities.encoding import fit_encoding, from_json
 from synthsieve.data.modalities.table.cells import round_to_integers
-from synthsieve.data.modalities.table.column_codes import date_step, fit_code
+from synthsieve.data.modalities.table.encoding import date_step, fit_code
 from synthsieve.data.modalities.table.rows import arrow_from_rows, read_rows, rows_from_arrow
 from synthsieve.data.modalities.table.schema import ColumnType, TableSchema
 

@@ -15,7 +15,7 @@ from scipy import stats
 from synthsieve.data.dataset import Dataset, Examples, Kind
 from synthsieve.data.modalities.encoding import fit_encoding, from_json
 from synthsieve.data.modalities.table.cells import decimals_of
-from synthsieve.data.modalities.table.column_codes import CategoryCode, FixedCode, NumberCode, fit_code
+from synthsieve.data.modalities.table.encoding import CategoryCode, FixedCode, NumberCode, fit_code
 from synthsieve.data.modalities.table.rows import read_rows, rows_like
 from synthsieve.errors import DataError
 from tests.errors import raises

@@ -6,14 +6,25 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from synthsieve.data.dataset import Dataset, Examples, Kind
 from synthsieve.data.modalities.encoding import fit_encoding, from_json
 from synthsieve.data.modalities.text import cooccurrence, encoding
-from synthsieve.data.modalities.text.encoding import BOS, EOS, PAD, UNK, fit_text, make_tokenizer
-from synthsieve.data.modalities.text.sentences import MAX_BYTES, cut_bytes, load_text, read_texts, store_texts
-from synthsieve.data.registry import Request, load
+from synthsieve.data.modalities.text.encoding import (
+    BOS,
+    EOS,
+    MAX_BYTES,
+    PAD,
+    UNK,
+    cut_bytes,
+    fit_text,
+    make_tokenizer,
+    read_texts,
+    store_texts,
+)
+from synthsieve.data.registry import load
 from synthsieve.errors import DataError
 from tests.errors import raises
 from tests.modalities import text
@@ -25,9 +36,10 @@ def encoding_of(*sentences):
     return fit_text(dataset, np.arange(len(x))), x
 
 
-def test_sentences_and_labels_of_a_table():
+def test_sentences_and_labels_of_a_table(tmp_path):
     table = pa.table({"review": ["Good day", None, "oh no"], "mood": ["up", "", "down"], "age": [1, 2, 3]})
-    dataset = load_text(table, Request("texts.csv", text="review", label="mood"))
+    pq.write_table(table, tmp_path / "texts.parquet")
+    dataset = load(str(tmp_path / "texts.parquet"), label="mood", text="review")
     assert dataset.kind is Kind.TEXT
     assert dataset.classes == ("down", "up")
     assert dataset.train.x.tolist() == [b"Good day", b"", b"oh no"]

@@ -11,8 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from synthsieve.data.dataset import UNLABELED, Dataset, Examples, Kind
-from synthsieve.data.split_file import PARTS
-from synthsieve.data.splits import Split, cross_fits, hold_out, make_split, split_dataset, stratified_quota
+from synthsieve.data.splits import PARTS, Split, cross_fits, hold_out, make_split, split_dataset, stratified_quota
 from synthsieve.errors import DataError
 from synthsieve.settings import DataSettings
 from tests.errors import raises

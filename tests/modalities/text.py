@@ -3,7 +3,7 @@
 import numpy as np
 
 from synthsieve.data.dataset import Dataset, Examples, Kind
-from synthsieve.data.modalities.text.sentences import store_texts
+from synthsieve.data.modalities.text.encoding import store_texts
 
 SUBJECTS = ("the film", "this story", "the cast", "her new play", "a long scene", "the music")
 VERBS = ("is", "seems", "was", "feels")

@@ -11,7 +11,6 @@ import numpy as np
 
 from synthsieve.api.source import SourceOptions, read_source
 from synthsieve.data.dataset import Dataset
-from synthsieve.data.labels import listed
 from synthsieve.data.origin import Origin
 from synthsieve.data.splits import Split
 from synthsieve.errors import ConfigError
@@ -22,6 +21,7 @@ from synthsieve.experiments.experiment import Experiment, cross_fitting_of
 from synthsieve.experiments.workers import default_workers
 from synthsieve.io.files import parse_json, write_json
 from synthsieve.io.locks import locked
+from synthsieve.io.printable import listed
 from synthsieve.io.progress import NullProgress, Progress
 from synthsieve.results.markdown import NOTHING_TO_CHOOSE_ON
 from synthsieve.results.outcome import Outcome, keep_model, keep_synthetic, run_experiment

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from synthsieve.errors import CheckpointError, DataError
+from synthsieve.data.checks import check
+from synthsieve.errors import CheckpointError
 
 
 class Batches:
@@ -20,10 +21,8 @@ class Batches:
     """
 
     def __init__(self, num_rows: int, batch_size: int, *, rng: np.random.Generator) -> None:
-        if num_rows < 1:
-            raise DataError("batches need at least one row to draw from, but there is none", code="no-rows")
-        if batch_size < 1:
-            raise DataError(f"batch_size must be at least 1, but {batch_size} came", code="batch-size")
+        check(num_rows >= 1, "batches need at least one row to draw from, but there is none", "no-rows")
+        check(batch_size >= 1, f"batch_size must be at least 1, but {batch_size} came", "batch-size")
         self.num_rows = num_rows
         self.batch_size = batch_size
         self._rng = rng
@@ -52,31 +51,23 @@ class Batches:
 
     def state(self) -> dict[str, Any]:
         """What `restore` needs to continue with the next batch; plain numbers and text, ready for JSON."""
-        return {
-            "num_rows": self.num_rows,
-            "batch_size": self.batch_size,
-            "position": self._position,
-            "generator": self._before,
-        }
+        sizes = {"num_rows": self.num_rows, "batch_size": self.batch_size}
+        return {**sizes, "position": self._position, "generator": self._before}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue where `state` was taken, bit for bit."""
         expected = {"num_rows": self.num_rows, "batch_size": self.batch_size}
         stored = {name: state.get(name) for name in expected}
         if expected != stored:
-            raise CheckpointError(
-                f"the stored batches have {stored}, but these {expected}: use the same data", code="other-batches"
-            )
+            problem = f"the stored batches have {stored}, but these {expected}: use the same data"
+            raise CheckpointError(problem, code="other-batches")
         try:
             self._rng.bit_generator.state = state["generator"]
             position = int(state["position"])
+            if not 0 <= position <= self.num_rows:
+                raise ValueError(f"position {position} lies outside 0..{self.num_rows}")
         except (KeyError, TypeError, ValueError) as error:
-            raise CheckpointError(
-                f"the stored position in the batches is damaged ({error!r}): start a new run", code="damaged-batches"
-            ) from None
-        if not 0 <= position <= self.num_rows:
-            raise CheckpointError(
-                f"position {position} lies outside 0..{self.num_rows}: start a new run", code="damaged-batches"
-            )
+            problem = f"the stored position in the batches is damaged ({error!r}): start a new run"
+            raise CheckpointError(problem, code="damaged-batches") from None
         self._shuffle()
         self._position = position

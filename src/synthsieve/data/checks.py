@@ -1,17 +1,17 @@
-"""What every data set must satisfy before any training, whichever source it came from; and helpers for readers."""
+"""Checks, each with one clear sentence: of files while they are read, and of every data set before training."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 
 from synthsieve.data.dataset import UNLABELED, Dataset, Examples, Kind
-from synthsieve.data.labels import listed
 from synthsieve.errors import DataError
-from synthsieve.io.npz import MAX_EMPTY_LENGTH, MAX_EXPANSION, SLACK
+from synthsieve.io.printable import brief, listed
 
 CHECK_ROWS = 4096
 # What `Examples.x` must be: number of dimensions, dtypes (by name; S: bytes), and how that reads.
@@ -24,111 +24,75 @@ FORMS: dict[str, tuple[int, tuple[str, ...], str]] = {
 }
 
 
-def brief(error: Exception) -> str:
-    """The first line of another library's error without its full stop, or its type where it says nothing."""
-    lines = str(error).strip().splitlines()
-    return lines[0].rstrip(".") if lines else type(error).__name__
+def check(condition: object, message: str, code: str) -> None:
+    """Raise a `DataError` unless the condition holds."""
+    if not condition:
+        raise DataError(message, code=code)
 
 
-def check_declared_size(path: Path, shape: Sequence[int], item_size: int, *, what: str, compressed: bool = True) -> int:
-    """The bytes that an array of `shape` needs; refused, before any allocation, where the file cannot hold them."""
-    claimed = math.prod(shape) * item_size
-    size = path.stat().st_size
-    most = size * MAX_EXPANSION + SLACK if compressed else size
-    empty = not claimed and max(shape, default=0) > MAX_EMPTY_LENGTH  # any number of empty rows fills no byte
-    if claimed > most or empty or any(side < 0 for side in shape):
-        raise DataError(
-            f"{path}: {what} claims shape {tuple(shape)}, but the file has only {size:,} bytes: download it again",
-            code="damaged-file",
-        )
-    return claimed
+def check_unique(names: Iterable[object], origin: str) -> None:
+    """Refuse a table of which two columns have one name."""
+    repeated = sorted(name for name, times in Counter(map(str, names)).items() if times > 1)
+    check(not repeated, f"{origin}: columns need different names, but {listed(repeated)} repeat", "repeated-column")
+
+
+@contextmanager
+def reading(path: Path, form: str, advice: str = "it may be cut short, replace it") -> Iterator[None]:
+    """Turn the errors of other libraries, which raise many kinds for a damaged file, into one `DataError`."""
+    try:
+        yield
+    except DataError:
+        raise
+    except Exception as error:
+        raise DataError(f"{path} cannot be read as {form} ({brief(error)}): {advice}", code="damaged-file") from None
 
 
 def check_dataset(dataset: Dataset) -> None:
     """Raise a `DataError` that names the first thing wrong with `dataset`."""
-    check_examples(dataset.train, dataset.kind, dataset.num_classes, origin=f"{dataset.name}, training examples")
-    _check_classes(dataset)
+    name, classes, y, like = dataset.name, dataset.classes, dataset.train.y, dataset.train.x
+    _check_examples(dataset.train, dataset, f"{name}, training examples")
+    present = set(np.unique(y).tolist()) - {UNLABELED}
+    check(present, f"{name}: none of its {len(y):,} rows has a label: label some of each class", "no-labels")
+    check(len(classes) > 1, f"{name}: two classes are needed, but only {listed(classes)} came", "one-class")
+    missing = [label for index, label in enumerate(classes) if index not in present]
+    check(not missing, f"{name}: every class needs a label, but {listed(missing)} have none", "class-without-labels")
     for part, examples in (("validation", dataset.validation), ("test", dataset.test)):
-        if examples is not None:
-            _check_held_out(dataset, examples, part)
+        if examples is None:
+            continue
+        origin, x, unknown = f"{name}, {part} examples", examples.x, int((examples.y == UNLABELED).sum())
+        _check_examples(examples, dataset, origin)
+        fits, came = x.shape[1:] == dataset.shape and x.dtype == like.dtype, f"{x.dtype} {x.shape[1:]}"
+        check(fits, f"{origin}: must be {like.dtype} {dataset.shape} as in training, not {came}", "unlike-training")
+        check(not unknown, f"{origin}: {unknown} labels are not known: remove those rows", "unlabelled-test")
 
 
-def check_examples(examples: Examples, kind: str, num_classes: int, *, origin: str) -> None:
+def _check_examples(examples: Examples, dataset: Dataset, origin: str) -> None:
     """Shapes, dtypes, ranges and lengths of one set of examples."""
     x, y, groups, weights = examples.x, examples.y, examples.groups, examples.weights
-    if len(x) == 0:
-        raise DataError(f"{origin}: at least one row is needed, but none came", code="no-rows")
-    if len(x) != len(y):
-        raise DataError(f"{origin}: {len(x)} examples came with {len(y)} labels: give one for each", code="label-count")
-    if kind in FORMS:
-        ndim, dtypes, expected = FORMS[kind]
-        if x.ndim != ndim or (x.dtype.name not in dtypes and x.dtype.kind not in dtypes):
-            raise DataError(f"{origin}: {expected}, but came as {x.dtype} {x.shape}", code="example-type")
-    if x.dtype.hasobject or 0 in x.shape:
-        raise DataError(
-            f"{origin}: examples must be numbers, at least one, but came as {x.dtype} {x.shape}", code="example-type"
-        )
-    if x.dtype == np.float32 and isinstance(kind, Kind):
-        _check_floats(x, kind, origin)
-    if y.ndim != 1 or y.dtype != np.int64:
-        raise DataError(f"{origin}: labels must be int64 (n,), but came as {y.dtype} {y.shape}", code="label-type")
-    if y.min() < UNLABELED or y.max() >= num_classes:
-        raise DataError(
-            f"{origin}: labels must lie in -1..{num_classes - 1}, but {y.min()}..{y.max()} came", code="label-range"
-        )
-    if weights is not None and (weights.shape != y.shape or not (np.isfinite(weights).all() and (weights >= 0).all())):
-        raise DataError(
-            f"{origin}: weights must be finite and 0 or more, one for each of {len(y)} rows", code="weights"
-        )
-    if groups is not None and (groups.dtype != np.int64 or groups.shape != y.shape):
-        raise DataError(
-            f"{origin}: groups must be int64 ({len(y)},), but are {groups.dtype} {groups.shape}", code="group-shape"
-        )
-
-
-def _check_floats(x: np.ndarray, kind: str, origin: str) -> None:
-    for start in range(0, len(x), CHECK_ROWS):
-        block = x[start : start + CHECK_ROWS]
-        finite = np.isfinite(block)
-        if not finite.all():
-            row = start + int(np.argwhere(~finite)[0][0])
-            raise DataError(f"{origin}: row {row} holds NaN or infinity: fill or remove it", code="not-finite")
-        if kind is Kind.IMAGE and np.abs(block).max() > 1:
-            raise DataError(
-                f"{origin}: float images must lie in [-1, 1], but {np.abs(block).max():g} came", code="pixel-range"
-            )
-
-
-def _check_classes(dataset: Dataset) -> None:
-    present = set(np.unique(dataset.train.y).tolist()) - {UNLABELED}
-    if not present:
-        raise DataError(
-            f"{dataset.name}: none of its {len(dataset.train):,} rows has a label: label some of each class",
-            code="no-labels",
-        )
-    if dataset.num_classes < 2:
-        raise DataError(
-            f"{dataset.name}: two classes are needed, but only {listed(dataset.classes)} came: label more",
-            code="one-class",
-        )
-    missing = [name for index, name in enumerate(dataset.classes) if index not in present]
-    if missing:
-        raise DataError(
-            f"{dataset.name}: every class needs a label, but {listed(missing)} have none", code="class-without-labels"
-        )
-
-
-def _check_held_out(dataset: Dataset, examples: Examples, part: str) -> None:
-    origin = f"{dataset.name}, {part} examples"
-    check_examples(examples, dataset.kind, dataset.num_classes, origin=origin)
-    if examples.x.shape[1:] != dataset.shape or examples.x.dtype != dataset.train.x.dtype:
-        raise DataError(
-            f"{origin}: must have the type and shape of the training examples, {dataset.train.x.dtype}"
-            f" {dataset.shape}, but are {examples.x.dtype} {examples.x.shape[1:]}",
-            code="unlike-training",
-        )
-    if (examples.y == UNLABELED).any():
-        raise DataError(
-            f"{origin}: {int((examples.y == UNLABELED).sum())} labels are not known: remove those rows",
-            code="unlabelled-test",
-        )
+    came = f"but came as {x.dtype} {x.shape}"
+    check(len(x), f"{origin}: at least one row is needed, but none came", "no-rows")
+    check(len(x) == len(y), f"{origin}: {len(x)} examples came with {len(y)} labels: give one for each", "label-count")
+    if dataset.kind in FORMS:
+        ndim, dtypes, expected = FORMS[dataset.kind]
+        fits = x.ndim == ndim and (x.dtype.name in dtypes or x.dtype.kind in dtypes)
+        check(fits, f"{origin}: {expected}, {came}", "example-type")
+    is_plain = not x.dtype.hasobject and 0 not in x.shape
+    check(is_plain, f"{origin}: examples must be numbers, at least one, {came}", "example-type")
+    if x.dtype == np.float32 and isinstance(dataset.kind, Kind):
+        for start in range(0, len(x), CHECK_ROWS):
+            block = np.abs(x[start : start + CHECK_ROWS]).reshape(len(x[start : start + CHECK_ROWS]), -1)
+            bad = ~np.isfinite(block).all(axis=1)
+            row, largest = start + int(bad.argmax()), block.max()
+            check(not bad.any(), f"{origin}: row {row} holds NaN or infinity: fill or remove it", "not-finite")
+            in_range = dataset.kind is not Kind.IMAGE or largest <= 1
+            check(in_range, f"{origin}: float images must lie in [-1, 1], but {largest:g} came", "pixel-range")
+    is_index = y.ndim == 1 and y.dtype == np.int64
+    check(is_index, f"{origin}: labels must be int64 (n,), but came as {y.dtype} {y.shape}", "label-type")
+    in_range, last = y.min() >= UNLABELED and y.max() < dataset.num_classes, dataset.num_classes - 1
+    check(in_range, f"{origin}: labels must lie in -1..{last}, but {y.min()}..{y.max()} came", "label-range")
+    if weights is not None:
+        valid = weights.shape == y.shape and np.isfinite(weights).all() and (weights >= 0).all()
+        check(valid, f"{origin}: weights must be finite and 0 or more, one for each of {len(y)} rows", "weights")
+    if groups is not None:
+        valid, came = groups.dtype == np.int64 and groups.shape == y.shape, f"{groups.dtype} {groups.shape}"
+        check(valid, f"{origin}: groups must be int64 ({len(y)},), but are {came}", "group-shape")

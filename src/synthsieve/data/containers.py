@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from synthsieve.data.checks import brief
-from synthsieve.data.labels import listed, without_mask
+from synthsieve.data.checks import check, check_unique
+from synthsieve.data.labels import object_array, without_mask
 from synthsieve.errors import DataError
+from synthsieve.io.printable import brief
 
 MAX_DENSE_BYTES = 4 << 30
 
@@ -35,7 +36,17 @@ def materialize(given: Any) -> Any:
         return given
     if hasattr(given, "to_pylist"):
         return given.to_pylist()
-    return _read_stream(given) if hasattr(given, "__arrow_c_stream__") else given
+    if not hasattr(given, "__arrow_c_stream__"):
+        return given
+    import pyarrow as pa
+
+    try:
+        return pa.table(given)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        try:
+            return pa.chunked_array(given).to_pylist()
+        except (pa.ArrowException, TypeError, ValueError):
+            raise DataError(f"X cannot be read as an Arrow table ({brief(error)})", code="unreadable-table") from None
 
 
 def rows_of(given: Any) -> int:
@@ -45,20 +56,14 @@ def rows_of(given: Any) -> int:
     given = getattr(given, "sounds", given)  # of `Waveforms`
     if hasattr(given, "shape"):
         return int(given.shape[0]) if given.shape else 0
-    if not hasattr(given, "__len__"):
-        raise DataError(
-            f"X must hold rows, but a {type(given).__name__} came: make a list of it", code="unknown-container"
-        )
+    has_rows = hasattr(given, "__len__")
+    check(has_rows, f"X must hold rows, but a {type(given).__name__} came: make a list of it", "unknown-container")
     return len(given)
 
 
 def check_names(frame: Any) -> None:
     """Refuse a data frame of which two columns have one name."""
-    if not frame.columns.is_unique:
-        repeated = sorted({str(name) for name in frame.columns[frame.columns.duplicated()]})
-        raise DataError(
-            f"columns of X need different names, but {listed(repeated)} are repeated", code="repeated-column"
-        )
+    check_unique(frame.columns, "X")
 
 
 def as_items(given: Any) -> Any:
@@ -68,9 +73,7 @@ def as_items(given: Any) -> Any:
         return given
     if not isinstance(given, list | tuple) or not any(isinstance(item, str) or np.ndim(item) for item in given):
         return np.asarray(given)
-    items = np.empty(len(given), dtype=object)  # texts as long as each is, arrays of any lengths
-    items[:] = given
-    return items
+    return object_array(given)  # texts as long as each is, arrays of any lengths
 
 
 def take_rows(items: Any, rows: np.ndarray) -> Any:
@@ -87,11 +90,8 @@ def as_array(given: Any) -> np.ndarray:
         return np.asarray((tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy())
     if hasattr(given, "toarray"):
         needed = int(np.prod(given.shape)) * 4
-        if needed > MAX_DENSE_BYTES:
-            raise DataError(
-                f"a dense X of shape {given.shape} takes {needed / 1e9:.0f} GB: try sklearn's TruncatedSVD first",
-                code="too-large",
-            )
+        problem = f"a dense X of shape {given.shape} takes {needed / 1e9:.0f} GB: try sklearn's TruncatedSVD first"
+        check(needed <= MAX_DENSE_BYTES, problem, "too-large")
         return np.asarray(given.toarray())
     array = np.asarray(given)
     return array.astype(np.float64) if array.dtype.kind == "O" else array
@@ -112,24 +112,6 @@ def as_arrow(given: Any, names: Sequence[str] | None = None) -> Any:
         if names is None or len(names) != cells.shape[1]:
             names = [f"x{i}" for i in range(cells.shape[1])]
         return pa.table({name: pa.array(list(cells[:, i])) for i, name in enumerate(names)})
-    except OverflowError:
-        raise DataError(
-            "X cannot be read as a table: store integers beyond 64 bits as floats or text", code="unreadable-table"
-        ) from None
-    except (pa.ArrowException, TypeError, ValueError, IndexError) as error:
-        raise DataError(
-            f"X cannot be read as a table ({brief(error)}): each column needs one type", code="unreadable-table"
-        ) from None
-
-
-def _read_stream(given: Any) -> Any:
-    """A pyarrow table of what has Arrow's stream interface; a list where the stream is one column."""
-    import pyarrow as pa
-
-    try:
-        return pa.table(given)
-    except (pa.ArrowException, TypeError, ValueError) as error:
-        try:
-            return pa.chunked_array(given).to_pylist()
-        except (pa.ArrowException, TypeError, ValueError):
-            raise DataError(f"X cannot be read as an Arrow table ({brief(error)})", code="unreadable-table") from None
+    except (pa.ArrowException, TypeError, ValueError, IndexError, OverflowError) as error:
+        advice = "each column needs one type, and integers beyond 64 bits must be floats or text"
+        raise DataError(f"X cannot be read as a table ({brief(error)}): {advice}", code="unreadable-table") from None

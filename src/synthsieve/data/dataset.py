@@ -29,15 +29,12 @@ class Examples:
         x: images (n, channels, height, width), uint8 or float32 in [-1, 1]; vectors (n, features), float32; rows of a
             table (n, columns), float64, NaN where a cell is missing; spectrograms (n, 1, mels, frames), float32; texts
             (n,), UTF-8 bytes. A registered modality may store any array without objects.
-        y: int64 (n,), an index into the data set's `classes`, or -1 where the label is not known.
-        groups: int64 (n,) or None. Examples of one group (the digits of one photo) always stay on one side of a split.
-        weights: float64 (n,) or None, how much each label counts in training; of mean about 1.
     """
 
     x: np.ndarray
-    y: np.ndarray
-    groups: np.ndarray | None = None
-    weights: np.ndarray | None = None
+    y: np.ndarray  # int64 (n,), an index into the data set's `classes`, or -1 where the label is not known
+    groups: np.ndarray | None = None  # int64 (n,): examples of one group always stay on one side of a split
+    weights: np.ndarray | None = None  # float64 (n,), how much each label counts in training; of mean about 1
 
     def __len__(self) -> int:
         return len(self.x)
@@ -45,30 +42,17 @@ class Examples:
 
 @dataclass(frozen=True)
 class Dataset:
-    """A named source with its training examples and, where the source has one, its test set.
+    """A named source with its training examples and, where the source has one, its test set."""
 
-    Attributes:
-        name: of the source.
-        kind: a `Kind`, or the name of a registered modality.
-        classes: the label of each class index, as text.
-        train: the examples to split into labelled, unlabelled and validation.
-        test: the source's test set, or None: then the split takes one from `train`.
-        feature_names: for vectors that came from named columns.
-        metadata: what the encoding needs beside the arrays: the schema of a table, the format of sounds, the range of
-            pixel values that became [-1, 1].
-        notes: messages for the user (how floats were scaled, which files were skipped).
-        validation: labelled rows that the user gave for validation, or None: then the split takes some from `train`.
-    """
-
-    name: str
-    kind: str
-    classes: tuple[str, ...]
-    train: Examples
-    test: Examples | None = None
-    feature_names: tuple[str, ...] | None = None
-    notes: tuple[str, ...] = ()
-    metadata: Any = None
-    validation: Examples | None = None
+    name: str  # of the source
+    kind: str  # a `Kind`, or the name of a registered modality
+    classes: tuple[str, ...]  # the label of each class index, as text
+    train: Examples  # to split into labelled, unlabelled and validation
+    test: Examples | None = None  # the source's test set, or None: then the split takes one from `train`
+    feature_names: tuple[str, ...] | None = None  # for vectors that came from named columns
+    notes: tuple[str, ...] = ()  # messages for the user (how floats were scaled, which files were skipped)
+    metadata: Any = None  # what the encoding needs beside the arrays: the schema of a table, the format of sounds
+    validation: Examples | None = None  # labelled rows that the user gave for validation
 
     @property
     def num_classes(self) -> int:

@@ -9,6 +9,7 @@ import os
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from synthsieve.errors import DownloadError
@@ -20,8 +21,7 @@ TIMEOUT_SECONDS = 30.0
 MAX_REASON = 200  # characters of a server's or the network's message
 
 
-@dataclass(frozen=True)
-class RemoteFile:
+class RemoteFile(NamedTuple):
     """One file of a publisher: its name, exact size in bytes and SHA-256."""
 
     name: str
@@ -38,46 +38,33 @@ class Publication:
     files: tuple[RemoteFile, ...]
 
 
+def _publication(name: str, base_url: str, *files: tuple[str, int, str]) -> Publication:
+    return Publication(name, base_url, tuple(RemoteFile(*file) for file in files))
+
+
 # Sizes and SHA-256 as torchvision's dataset prototypes and TensorFlow Datasets record them for the publisher's files.
-SVHN = Publication(
+SVHN = _publication(
     "svhn",
     "http://ufldl.stanford.edu/housenumbers/",
-    (
-        RemoteFile("train_32x32.mat", 182040794, "435e94d69a87fde4fd4d7f3dd208dfc32cb6ae8af2240d066de1df7508d083b8"),
-        RemoteFile("test_32x32.mat", 64275384, "cdce80dfb2a2c4c6160906d0bd7c68ec5a99d7ca4831afa54f09182025b6a75b"),
-    ),
+    ("train_32x32.mat", 182040794, "435e94d69a87fde4fd4d7f3dd208dfc32cb6ae8af2240d066de1df7508d083b8"),
+    ("test_32x32.mat", 64275384, "cdce80dfb2a2c4c6160906d0bd7c68ec5a99d7ca4831afa54f09182025b6a75b"),
 )
-
 # The publisher's own address (yann.lecun.com) often refuses; torchvision's mirror serves the same bytes.
 # Sizes and SHA-256 as TensorFlow Datasets and others record them for the publisher's files.
-MNIST = Publication(
+MNIST = _publication(
     "mnist",
     "https://ossci-datasets.s3.amazonaws.com/mnist/",
-    (
-        RemoteFile(
-            "train-images-idx3-ubyte.gz", 9912422, "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609"
-        ),
-        RemoteFile(
-            "train-labels-idx1-ubyte.gz", 28881, "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c"
-        ),
-        RemoteFile(
-            "t10k-images-idx3-ubyte.gz", 1648877, "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6"
-        ),
-        RemoteFile(
-            "t10k-labels-idx1-ubyte.gz", 4542, "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6"
-        ),
-    ),
+    ("train-images-idx3-ubyte.gz", 9912422, "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609"),
+    ("train-labels-idx1-ubyte.gz", 28881, "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c"),
+    ("t10k-images-idx3-ubyte.gz", 1648877, "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6"),
+    ("t10k-labels-idx1-ubyte.gz", 4542, "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6"),
 )
-
-
 # Sizes and SHA-256 of the publisher's files, which agree with those of their mirrors.
-ADULT = Publication(
+ADULT = _publication(
     "adult",
     "https://archive.ics.uci.edu/ml/machine-learning-databases/adult/",
-    (
-        RemoteFile("adult.data", 3974305, "5b00264637dbfec36bdeaab5676b0b309ff9eb788d63554ca0a249491c86603d"),
-        RemoteFile("adult.test", 2003153, "a2a9044bc167a35b2361efbabec64e89d69ce82d9790d2980119aac5fd7e9c05"),
-    ),
+    ("adult.data", 3974305, "5b00264637dbfec36bdeaab5676b0b309ff9eb788d63554ca0a249491c86603d"),
+    ("adult.test", 2003153, "a2a9044bc167a35b2361efbabec64e89d69ce82d9790d2980119aac5fd7e9c05"),
 )
 
 
@@ -123,7 +110,14 @@ def fetch(file: RemoteFile, folder: Path, *, base_url: str, progress: Progress) 
     import requests
 
     url = f"{base_url.rstrip('/')}/{file.name}"
-    _check_address(url)
+    try:
+        parts = urlsplit(url)
+        valid = parts.scheme in ("http", "https") and bool(parts.hostname)
+    except ValueError:
+        valid = False
+    if not valid:
+        advice = "correct SYNTHSIEVE_MIRROR, or unset it"
+        raise DownloadError(f"{url} must be an http or https address: {advice}", code="bad-address")
     pooch.get_logger().setLevel("WARNING")
 
     def download(url: str, target: str, _: object) -> None:
@@ -146,35 +140,18 @@ def fetch(file: RemoteFile, folder: Path, *, base_url: str, progress: Progress) 
         folder.mkdir(parents=True, exist_ok=True)
         with closing(progress), hold_lock(folder / f".{file.name}.lock", busy):
             pooch.retrieve(url, f"sha256:{file.sha256}", fname=file.name, path=folder, downloader=download)
-    except requests.HTTPError as error:
-        raise DownloadError(f"the server answered {_reason(error)}: {by_hand}", code="http-status") from None
-    except requests.RequestException as error:
-        raise DownloadError(
-            f"{url} cannot be reached ({_reason(error)}): check the network, or {by_hand}", code="network"
-        ) from None
-    except OSError as error:
-        raise DownloadError(
-            f"{file.name} could not be written to {folder} ({error}): choose another folder", code="unwritable"
-        ) from None
+    except OSError as error:  # those of requests are OSErrors, too
+        problems = (
+            (requests.HTTPError, "http-status", f"the server refused {url}", by_hand),
+            (requests.RequestException, "network", f"{url} cannot be reached", f"check the network, or {by_hand}"),
+            (OSError, "unwritable", f"{file.name} could not be written to {folder}", "choose another folder"),
+        )
+        code, problem, advice = next(rest for kind, *rest in problems if isinstance(error, kind))
+        reason = " ".join(str(error).split())[:MAX_REASON]
+        raise DownloadError(f"{problem} ({reason}): {advice}", code=code) from None
     except ValueError:  # of pooch, where the hash does not match
         raise _wrong_file(file, url) from None
     return folder / file.name
-
-
-def _check_address(url: str) -> None:
-    try:
-        parts = urlsplit(url)
-        valid = parts.scheme in ("http", "https") and bool(parts.hostname)
-    except ValueError:
-        valid = False
-    if not valid:
-        raise DownloadError(
-            f"{url} must be an http or https address: correct SYNTHSIEVE_MIRROR, or unset it", code="bad-address"
-        )
-
-
-def _reason(given: object) -> str:
-    return " ".join(str(given).split())[:MAX_REASON]
 
 
 def _wrong_file(file: RemoteFile, url: str) -> DownloadError:

@@ -9,39 +9,29 @@ from typing import Any
 
 import numpy as np
 
+from synthsieve.data.checks import check
 from synthsieve.data.containers import as_array, as_arrow, is_frame, is_series
 from synthsieve.data.dataset import Kind
-from synthsieve.data.formats.arrays import SIGNED, guess_value_range, read_features, scaling_note
+from synthsieve.data.formats.arrays import SIGNED, ImageForm, guess_value_range, read_features, scaling_note
 from synthsieve.data.formats.audio import SUFFIXES
 from synthsieve.data.modalities.encoding import Encoding
-from synthsieve.data.modalities.image import ImageForm
 from synthsieve.data.modalities.sound.format import SoundFormat
 from synthsieve.data.modalities.table.rows import rows_from_arrow, rows_like
-from synthsieve.data.modalities.text.sentences import is_missing, store_texts
-from synthsieve.errors import DataError
+from synthsieve.data.modalities.text.encoding import is_missing, store_texts
 
 MAX_COLUMNS = 50  # a row of up to this many numbers is one of a table's, a longer one is an image or an embedding
 
 
 @dataclass(frozen=True)
 class InMemoryData:
-    """Examples and what is needed to read more of the same.
+    """Examples and what is needed to read more of the same."""
 
-    Attributes:
-        x: as `data.dataset.Examples` stores them.
-        kind: the modality.
-        metadata: what `Dataset.metadata` holds for that kind: of images, the layout of the user's array.
-        frame: Arrow's metadata of the pandas data frame that the examples came in; they go back as one.
-        array: whether a table came as an array of numbers; its rows go back as one.
-        notes: messages for the user.
-    """
-
-    x: np.ndarray
+    x: np.ndarray  # as `data.dataset.Examples` stores them
     kind: str
-    metadata: Any = None
-    frame: str | None = None
-    array: bool = False
-    notes: tuple[str, ...] = ()
+    metadata: Any = None  # what `Dataset.metadata` holds for that kind: of images, the layout of the user's array
+    frame: str | None = None  # Arrow's metadata of the pandas data frame that the examples came in
+    array: bool = False  # whether a table came as an array of numbers
+    notes: tuple[str, ...] = ()  # messages for the user
 
     @property
     def images(self) -> ImageForm | None:
@@ -63,18 +53,15 @@ def read_in_memory(
     if kind == Kind.TABLE:
         table = as_arrow(given)
         x, metadata = rows_from_arrow(table, schema)
-        frame = table.schema.metadata[b"pandas"].decode() if is_frame(given) else None
-        return InMemoryData(x, kind, metadata, frame)
+        return InMemoryData(x, kind, metadata, table.schema.metadata[b"pandas"].decode() if is_frame(given) else None)
     if kind == Kind.SOUND:
         x, form = _spectrograms(given, None, rate)
         return InMemoryData(x, kind, form)
     if kind in (Kind.IMAGE, Kind.VECTOR):
         array = as_array(given)
         features = read_features(array, origin="X", value_range=_common_range(array, beside, kind))
-        if features.kind != kind:
-            raise DataError(
-                f"X should be of kind {kind}, but its shape {array.shape} is that of a {features.kind}", code="modality"
-            )
+        came = f"its shape {array.shape} is that of a {features.kind}"
+        check(features.kind == kind, f"X should be of kind {kind}, but {came}", "modality")
         images = ImageForm.of(array, features)
         span = None if images is None else images.value_range
         notes = () if span is None or span == SIGNED else (scaling_note(span),)
@@ -141,10 +128,8 @@ def kind_of(given: Any, modality: str) -> str:
     """A `Kind` by its name, the name of a registered modality as it is; `auto` guesses it from `given`."""
     if modality == "auto":
         return guess_kind(given)
-    if not isinstance(modality, str):
-        raise DataError(
-            f"modality must be auto or a name such as {', '.join(Kind)}, but {modality!r} came", code="modality"
-        )
+    expected = f"auto or a name such as {', '.join(Kind)}"
+    check(isinstance(modality, str), f"modality must be {expected}, but {modality!r} came", "modality")
     return Kind(modality) if modality in set(Kind) else modality
 
 
@@ -153,7 +138,9 @@ def guess_kind(given: Any) -> Kind:
 
     `Waveforms`, and texts that all end in .wav, .flac, .ogg or .mp3, are sounds.
     """
-    if _are_waveforms(given) or _are_audio_files(given):
+    is_list = _is_sequence(given) and len(given) > 0
+    are_files = is_list and _are_paths(given) and all(str(item).lower().endswith(SUFFIXES) for item in given)
+    if _are_waveforms(given) or are_files:
         return Kind.SOUND
     if holds_text(given):
         return Kind.TEXT
@@ -173,14 +160,10 @@ def _dimensions(given: Any) -> int:
 
 def holds_text(given: Any) -> bool:
     """Whether it is one text a row: a list, a one-dimensional array or a series of str, some perhaps missing."""
-    if not isinstance(given, list | tuple | np.ndarray) and not is_series(given):
+    if not _is_sequence(given):
         return False
-    found = False
-    for item in given:
-        if not isinstance(item, str) and not is_missing(item):
-            return False
-        found |= isinstance(item, str)
-    return found
+    texts_only = all(isinstance(item, str) or is_missing(item) for item in given)
+    return texts_only and any(isinstance(item, str) for item in given)
 
 
 def to_json(data: InMemoryData) -> dict[str, Any]:
@@ -218,20 +201,21 @@ def _is_mixed(given: Any) -> bool:
 
 def _texts(given: Any) -> list[Any]:
     """One text a row; a table of one column is that column."""
-    if isinstance(given, str | bytes):
-        raise DataError("X must be a list of texts, but a single one came: put it into a list", code="text-shape")
+    single = isinstance(given, str | bytes)
+    check(not single, "X must be a list of texts, but a single one came: put it into a list", "text-shape")
     if is_frame(given) and given.shape[1] == 1:
         return list(given.iloc[:, 0])
     if hasattr(given, "column_names") and len(given.column_names) == 1:
         return list(given.column(0).to_pylist())
-    sides = len(given.shape) if hasattr(given, "shape") else 1
-    if sides == 2 and given.shape[1] == 1:
+    shape: tuple[int, ...] = getattr(given, "shape", (0,))
+    if len(shape) == 2 and shape[1] == 1:
         return list(np.asarray(given)[:, 0])
-    if sides != 1:
-        raise DataError(
-            f"X must be one text a row, but came with shape {given.shape}: give the column of texts", code="text-shape"
-        )
+    check(len(shape) == 1, f"X must be one text a row, but has shape {shape}: give the column of texts", "text-shape")
     return list(given)
+
+
+def _is_sequence(given: Any) -> bool:
+    return isinstance(given, list | tuple | np.ndarray) or is_series(given)
 
 
 def _are_waveforms(given: Any) -> bool:
@@ -243,13 +227,6 @@ def _are_paths(given: Any) -> bool:
     return all(isinstance(item, str | Path) for item in given)
 
 
-def _are_audio_files(given: Any) -> bool:
-    """Whether it is paths of audio files."""
-    if not isinstance(given, list | tuple | np.ndarray) and not is_series(given):
-        return False
-    return len(given) > 0 and _are_paths(given) and all(str(item).lower().endswith(SUFFIXES) for item in given)
-
-
 def _spectrograms(given: Any, form: SoundFormat | None, rate: int | None) -> tuple[np.ndarray, SoundFormat]:
     """Spectrograms of paths of audio files, or of waveforms; without `form`, in the format that fits them."""
     from synthsieve.data.modalities.sound.reading import format_of_files, format_of_lengths, from_files, from_waveforms
@@ -259,7 +236,7 @@ def _spectrograms(given: Any, form: SoundFormat | None, rate: int | None) -> tup
         paths = [Path(item) for item in sounds]
         form = form or format_of_files(paths)
         return from_files(paths, form), form
-    if rate is None or rate < 1:
-        raise DataError(f"waveforms need their rate, such as rate=8000 (samples a second), not {rate}", code="rate")
-    form = form or format_of_lengths([np.size(sound) / rate for sound in sounds], [int(rate)] * len(sounds))
-    return from_waveforms(sounds, int(rate), form), form
+    rate = 0 if rate is None else int(rate)
+    check(rate >= 1, f"waveforms need their rate, such as rate=8000 (samples a second), not {rate}", "rate")
+    form = form or format_of_lengths([np.size(sound) / rate for sound in sounds], [rate] * len(sounds))
+    return from_waveforms(sounds, rate, form), form

@@ -11,15 +11,12 @@ from typing import Any
 class InputSpec:
     """One example as networks see it.
 
-    Attributes:
-        kind: the modality, such as `image`, `vector`, `table`, `sound`, `text`, or a registered one.
-        shape: of the array that `Encoding.encode` makes of one example.
-        details: what else the networks of that kind need (the columns of a table, the size of a vocabulary): numbers,
-            text, and tuples of them.
+    `details` are what else the networks of that kind need (the columns of a table, the size of a vocabulary): numbers,
+    text, and tuples of them.
     """
 
-    kind: str
-    shape: tuple[int, ...]
+    kind: str  # the modality, such as `image`, `vector`, `table`, `sound`, `text`, or a registered one
+    shape: tuple[int, ...]  # of the array that `Encoding.encode` makes of one example
     details: tuple[Any, ...] = ()
 
     @classmethod

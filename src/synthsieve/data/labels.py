@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from synthsieve.data.checks import check
 from synthsieve.data.dataset import UNLABELED
-from synthsieve.errors import DataError
-from synthsieve.io.printable import sort_naturally
+from synthsieve.io.printable import listed, sort_naturally
 
 MAX_LABEL_LENGTH = 200  # characters
 MIN_ROWS_FOR_ID = 20  # rows: with fewer, labels that all differ are no sign of an identifier
@@ -24,30 +24,18 @@ MANY_NUMBERS = 10  # numbers with a fraction: more different ones are rather mea
 
 @dataclass(frozen=True)
 class Labels:
-    """Class indices and the text of each class.
+    """Class indices, and the labels as text."""
 
-    Attributes:
-        y: int64 (n,), indices into `classes`, or -1.
-        classes: the distinct labels as text, integers in numerical order, other text in its own.
-        notes: messages for the user.
-    """
-
-    y: np.ndarray
-    classes: tuple[str, ...]
-    notes: tuple[str, ...] = ()
+    y: np.ndarray  # int64 (n,), indices into `classes`, or -1
+    classes: tuple[str, ...]  # distinct: integers in numerical order, other text in its own
+    notes: tuple[str, ...] = ()  # messages for the user
 
 
-@dataclass(frozen=True)
-class Targets:
-    """Class indices and the labels they stand for.
+class Targets(NamedTuple):
+    """Class indices, and the labels in the type they came in."""
 
-    Attributes:
-        y: int64 (n,), indices into `classes`, or -1.
-        classes: the distinct known labels, sorted, of the type they came in.
-    """
-
-    y: np.ndarray
-    classes: np.ndarray
+    y: np.ndarray  # int64 (n,), indices into `classes`, or -1
+    classes: np.ndarray  # distinct, sorted
 
 
 def read_labels(raw: np.ndarray, *, origin: str, classes: tuple[str, ...] | None = None) -> Labels:
@@ -55,40 +43,26 @@ def read_labels(raw: np.ndarray, *, origin: str, classes: tuple[str, ...] | None
 
     With `classes` given (a test set), every label must be one of them. `origin` names the data in errors.
     """
-    texts, known = _as_text(np.asarray(raw), origin)
-    distinct, inverse = np.unique(texts, return_inverse=True)
-    present = [str(text) for text in np.unique(texts[known])]
-    if classes is None:
-        classes = tuple(sort_naturally(present))
+    raw = np.asarray(raw)
+    raw = raw[:, 0] if raw.ndim == 2 and raw.shape[1] == 1 else raw
+    check(raw.ndim == 1, f"{origin}: labels must have shape (n,), but came with {raw.shape}", "label-shape")
+    raw = raw.astype(np.int64) if raw.dtype.kind == "b" else raw
+    is_integer = raw.dtype.kind in "iu"
+    came = f"{raw.min(initial=0)}" if is_integer else f"{raw.dtype}"
+    valid = raw.dtype.kind == "U" or (is_integer and not (raw < UNLABELED).any())
+    expected = "text or integers from 0 (unlabelled: empty or -1)"
+    check(valid, f"{origin}: labels must be {expected}, but {came} came", "label-type")
+    known = np.asarray(raw != (UNLABELED if is_integer else ""))
+    texts, inverse = np.unique(raw[known].astype(str), return_inverse=True)
+    present: list[str] = texts.tolist()
+    classes = tuple(sort_naturally(present)) if classes is None else classes
     index = {text: i for i, text in enumerate(classes)}
     unknown = [text for text in present if text not in index]
-    if unknown:
-        raise DataError(
-            f"{origin}: {listed(unknown)} are not among the training classes {listed(classes)}: remove these rows",
-            code="unknown-class",
-        )
-    of_distinct = np.array([index.get(str(text), UNLABELED) for text in distinct], dtype=np.int64)
-    y = of_distinct[inverse.reshape(-1)] if len(distinct) else np.zeros(0, dtype=np.int64)
-    return Labels(np.where(known, y, UNLABELED).astype(np.int64), classes)
-
-
-def _as_text(raw: np.ndarray, origin: str) -> tuple[np.ndarray, np.ndarray]:
-    """Labels as text (n,) and which of them are known (n,)."""
-    if raw.ndim == 2 and raw.shape[1] == 1:
-        raw = raw[:, 0]
-    if raw.ndim != 1:
-        raise DataError(f"{origin}: labels must have shape (n,), but came with {raw.shape}", code="label-shape")
-    if raw.dtype.kind == "b":
-        return raw.astype(np.int64).astype(str), np.ones(len(raw), dtype=bool)
-    if raw.dtype.kind in "iu" and not (len(raw) and raw.min() < UNLABELED):
-        return raw.astype(str), raw != UNLABELED
-    if raw.dtype.kind == "U":
-        return raw, raw != ""
-    came = f"{raw.min()}" if raw.dtype.kind in "iu" else f"{raw.dtype}"
-    raise DataError(
-        f"{origin}: labels must be text or integers from 0 (unlabelled: empty or -1), but {came} came",
-        code="label-type",
-    )
+    problem = f"{listed(unknown)} are not among the training classes {listed(classes)}: remove these rows"
+    check(not unknown, f"{origin}: {problem}", "unknown-class")
+    y = np.full(len(raw), UNLABELED, dtype=np.int64)
+    y[known] = np.array([index[text] for text in present], dtype=np.int64)[inverse.reshape(-1)]
+    return Labels(y, classes)
 
 
 def check_classes(labels: Labels, *, origin: str) -> tuple[str, ...]:
@@ -100,13 +74,12 @@ def check_classes(labels: Labels, *, origin: str) -> tuple[str, ...]:
     found = f"{origin} has {count:,} different values in {labeled:,} labelled rows"
     if _are_fractions(labels.classes):
         what = "a measured number: synthsieve predicts classes, so sort the numbers into bins, or name the class column"
-        if count >= MANY_NUMBERS and count > labeled / 2:
-            raise DataError(f"{found}: it looks like {what}", code="not-classes")
+        check(count < MANY_NUMBERS or count <= labeled / 2, f"{found}: it looks like {what}", "not-classes")
         return (f"{found}, each taken as a class: it may be {what}",) if count > MANY_NUMBERS else ()
     all_differ = count == labeled == len(labels.y) and labeled >= MIN_ROWS_FOR_ID
-    if all_differ or (count > labeled / 2 and count >= MANY_CLASSES):
-        what = "an identifier" if count > 0.9 * labeled else "an identifier or a measured number"
-        raise DataError(f"{found}: it looks like {what}, not a class: name the class column", code="not-classes")
+    what = "an identifier" if count > 0.9 * labeled else "an identifier or a measured number"
+    are_classes = not all_differ and (count <= labeled / 2 or count < MANY_CLASSES)
+    check(are_classes, f"{found}: it looks like {what}, not a class: name the class column", "not-classes")
     if count > labeled / 2 and count >= MIN_ROWS_FOR_ID:
         return (f"{found}, each taken as a class: check that it is not an identifier",)
     return ()
@@ -124,17 +97,8 @@ def _are_fractions(classes: tuple[str, ...]) -> bool:
 def check_lengths(texts: Iterable[str], *, origin: str) -> None:
     """Refuse long labels before they become an array, which takes as much for each row as for the longest."""
     longest = max(map(len, texts), default=0)
-    if longest > MAX_LABEL_LENGTH:
-        raise DataError(
-            f"{origin}: a label has {longest:,} characters, more than {MAX_LABEL_LENGTH}: name the label column",
-            code="long-label",
-        )
-
-
-def listed(items: tuple[str, ...] | list[str], most: int = 8) -> str:
-    """`a, b, c`, cut after `most` items."""
-    shown = ", ".join(repr(str(item)) for item in items[:most])
-    return shown if len(items) <= most else f"{shown}, ... ({len(items)} in all)"
+    problem = f"a label has {longest:,} characters, more than {MAX_LABEL_LENGTH}: name the label column"
+    check(longest <= MAX_LABEL_LENGTH, f"{origin}: {problem}", "long-label")
 
 
 def read_targets(given: Any, classes: np.ndarray | None = None) -> Targets:
@@ -165,9 +129,14 @@ def as_labels(given: Any) -> np.ndarray:
         return plain.astype(object)
     if not isinstance(given, list | tuple) or plain.dtype.kind not in "US" or plain.ndim != 1:
         return plain
-    items = np.empty(len(given), dtype=object)
-    items[:] = given
-    return items
+    return object_array(given)
+
+
+def object_array(items: list[Any] | tuple[Any, ...]) -> np.ndarray:
+    """An array (n,) of the items themselves."""
+    array = np.empty(len(items), dtype=object)
+    array[:] = items
+    return array
 
 
 def without_mask(given: Any) -> np.ndarray:
@@ -175,9 +144,8 @@ def without_mask(given: Any) -> np.ndarray:
     plain, masked = np.asarray(given.data), np.ma.getmaskarray(given)
     if not masked.any():
         return plain
-    filled = plain.astype(
-        np.float64 if plain.dtype.kind in "iu" else plain.dtype if plain.dtype.kind == "f" else object
-    )
+    dtypes: dict[str, Any] = {"i": np.float64, "u": np.float64, "f": plain.dtype}
+    filled = plain.astype(dtypes.get(plain.dtype.kind, object))
     filled[masked] = np.nan if filled.dtype.kind == "f" else None
     return filled
 
@@ -189,23 +157,20 @@ def stray_words(classes: np.ndarray) -> list[str]:
 
 def is_known(raw: np.ndarray) -> np.ndarray:
     """Which labels are known: bool (n,)."""
-    if raw.dtype.kind == "f":
-        return ~np.isnan(raw) & (raw != UNLABELED)
-    if raw.dtype.kind == "i":
-        return np.asarray(raw != UNLABELED)
-    if raw.dtype.kind in "mM":
-        return ~np.isnat(raw)
-    if raw.dtype.kind == "U":
-        return np.asarray(raw != "")
-    if raw.dtype.kind == "O":
+    kind = raw.dtype.kind
+    if kind == "O":
         return np.array([_is_label(value) for value in raw], dtype=bool)
-    return np.ones(len(raw), dtype=bool)
+    if kind in "mM":
+        return ~np.isnat(raw)
+    if kind in "if":
+        return np.asarray((raw != UNLABELED) & (raw == raw))  # NaN is not itself
+    return np.asarray(raw != "") if kind == "U" else np.ones(len(raw), dtype=bool)
 
 
 def _is_label(value: Any) -> bool:
-    if not _is_present(value) or (isinstance(value, str) and value == ""):
-        return False
-    return isinstance(value, str | bool) or value != UNLABELED
+    if isinstance(value, str | bool):
+        return value != ""
+    return _is_present(value) and value != UNLABELED
 
 
 def _is_present(value: Any) -> bool:
@@ -219,10 +184,8 @@ def _common_type(labels: np.ndarray, *, whole: bool) -> np.ndarray:
     Integers beside NaN come as floats, and their user thinks of integers.
     """
     if labels.dtype.kind == "O" and len(labels):
-        if len({isinstance(label, str) for label in labels}) > 1:
-            raise DataError(
-                "labels must all be text or all be numbers, but both came: write 1 as '1'", code="mixed-labels"
-            )
+        one_type = len({isinstance(label, str) for label in labels}) == 1
+        check(one_type, "labels must all be text or all numbers, but both came: write 1 as '1'", "mixed-labels")
         labels = np.array(labels.tolist())
     if whole and labels.dtype.kind == "f" and np.isfinite(labels).all() and (labels == np.rint(labels)).all():
         return labels.astype(np.int64)
@@ -236,10 +199,8 @@ def _plain(value: Any) -> Any:
 def read_groups(given: Any, count: int) -> np.ndarray:
     """A number for the group of each of `count` rows, named by any type: int64 (count,); an unnamed row is a group."""
     names = as_labels(given)
-    if names.shape != (count,):
-        raise DataError(
-            f"groups must name one for each of {count} rows, but came with shape {names.shape}", code="group-shape"
-        )
+    problem = f"groups must name one for each of {count} rows, but came with shape {names.shape}"
+    check(names.shape == (count,), problem, "group-shape")
     numbers: dict[Any, int] = {}
     keys = (_plain(name) if _is_present(name) else (None, row) for row, name in enumerate(names))
     return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from synthsieve.data.dataset import Dataset
-from synthsieve.data.formats.separate_sets import with_separate_set
+from synthsieve.data.formats.new_examples import with_separate_set
 from synthsieve.data.registry import load, source_names
 from synthsieve.io.progress import Progress
 
@@ -26,42 +27,27 @@ class Origin:
     validation: str | None = None
 
     @classmethod
-    def of(
-        cls,
-        source: str,
-        *,
-        label: str | None = None,
-        text: str | None = None,
-        image_size: str | None = None,
-        **paths: Path | None,
-    ) -> Origin:
+    def of(cls, source: str, *, label: str | None = None, text: str | None = None, **options: Any) -> Origin:
         """The origin that a user named, with relative paths made absolute.
 
-        `paths` are schema, features, data_dir, test and validation.
+        `options` are `image_size` and the paths schema, features, data_dir, test and validation.
         """
         path = Path(source).expanduser()
         if source and source not in source_names() and path.exists():
             source = str(path.resolve())
-        absolute = {name: None if given is None else str(given.expanduser().resolve()) for name, given in paths.items()}
-        return cls(source, label=label, text=text, image_size=image_size, **absolute)
+        absolute = {
+            name: str(given.expanduser().resolve()) if isinstance(given, Path) else given
+            for name, given in options.items()
+        }
+        return cls(source, label=label, text=text, **absolute)
 
     def load(self, progress: Progress | None = None) -> Dataset:
         """Read the data set."""
-        schema, features, data_dir = (
-            None if given is None else Path(given) for given in (self.schema, self.features, self.data_dir)
-        )
-        dataset = load(
-            self.source,
-            label=self.label,
-            text=self.text,
-            schema=schema,
-            features=features,
-            image_size=self.image_size,
-            data_dir=data_dir,
-            progress=progress,
-        )
+        named: dict[str, Any] = {"label": self.label, "text": self.text, "progress": progress}
+        paths = {"schema": self.schema, "features": self.features, "data_dir": self.data_dir}
+        options: dict[str, Any] = {name: None if given is None else Path(given) for name, given in paths.items()}
+        dataset = load(self.source, image_size=self.image_size, **named, **options)
         for part, given in (("test", self.test), ("validation", self.validation)):
             if given is not None:
-                options = {"label": self.label, "text": self.text, "features": features is not None}
-                dataset = with_separate_set(dataset, part, Path(given), **options, progress=progress)  # type: ignore[arg-type]
+                dataset = with_separate_set(dataset, part, Path(given), features=self.features is not None, **named)
         return dataset

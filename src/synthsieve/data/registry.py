@@ -13,10 +13,9 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
 
-from synthsieve.data.checks import check_dataset
+from synthsieve.data.checks import check, check_dataset
 from synthsieve.data.dataset import Dataset
 from synthsieve.data.formats.folder import folder_kind
-from synthsieve.errors import DataError
 from synthsieve.io.progress import NullProgress, Progress
 
 ENTRY_POINTS = "synthsieve.sources"
@@ -24,27 +23,16 @@ ENTRY_POINTS = "synthsieve.sources"
 
 @dataclass(frozen=True)
 class Request:
-    """What to load.
+    """What to load."""
 
-    Attributes:
-        source: the name or the path as given.
-        label: the label column, for tables.
-        text: the text column, for tables whose examples are sentences.
-        schema: a TOML file that names the types of columns, for tables.
-        features: a .npy of embeddings that stand for the rows of a table.
-        image_size: what images of a folder are resized to, such as "64" or "64x48"; None chooses by the images.
-        data_dir: where to look first and download to, for named sources.
-        progress: receives how far a download or a long read has come.
-    """
-
-    source: str
-    label: str | None = None
-    data_dir: Path | None = None
-    text: str | None = None
-    schema: Path | None = None
-    features: Path | None = None
-    image_size: str | None = None
-    progress: Progress = field(default_factory=NullProgress)
+    source: str  # the name or the path as given
+    label: str | None = None  # the label column, for tables
+    data_dir: Path | None = None  # where to look first and download to, for named sources
+    text: str | None = None  # the text column, for tables whose examples are sentences
+    schema: Path | None = None  # a TOML file that names the types of columns, for tables
+    features: Path | None = None  # a .npy of embeddings that stand for the rows of a table
+    image_size: str | None = None  # of images in a folder, such as "64" or "64x48"; None chooses by the images
+    progress: Progress = field(default_factory=NullProgress)  # receives how far a download or a long read has come
 
     @property
     def path(self) -> Path:
@@ -55,19 +43,19 @@ Loader = Callable[[Request], Dataset]
 
 # Named as "module:function" so that nothing heavy is imported before it is needed.
 _SOURCES: dict[str, Loader | str] = {
-    "digits": "synthsieve.data.sources.digits:load_digits",
-    "svhn": "synthsieve.data.sources.svhn:load_svhn",
-    "mnist": "synthsieve.data.sources.mnist:load_mnist",
+    "digits": "synthsieve.data.sources.images:load_digits",
+    "svhn": "synthsieve.data.sources.images:load_svhn",
+    "mnist": "synthsieve.data.sources.images:load_mnist",
     "adult": "synthsieve.data.sources.adult:load_adult",
     "spoken-digits": "synthsieve.data.sources.spoken_digits:load_spoken_digits",
     "sst2": "synthsieve.data.sources.sst2:load_sst2",
 }
 _FORMATS: dict[str, Loader | str] = {
     ".npz": "synthsieve.data.formats.npz:load_npz",
-    ".mat": "synthsieve.data.sources.svhn:load_mat",
-    ".csv": "synthsieve.data.formats.table:load_csv",
-    ".tsv": "synthsieve.data.formats.table:load_csv",
-    ".parquet": "synthsieve.data.formats.table:load_parquet",
+    ".mat": "synthsieve.data.sources.images:load_mat",
+    ".csv": "synthsieve.data.formats.table:load_table",
+    ".tsv": "synthsieve.data.formats.table:load_table",
+    ".parquet": "synthsieve.data.formats.table:load_table",
 }
 _FOLDERS = {
     "images": "synthsieve.data.formats.image_folder:load_image_folder",
@@ -78,17 +66,14 @@ _IDX = "synthsieve.data.formats.idx:load_idx"
 
 def register_source(name: str, loader: Loader) -> None:
     """Make `load(name)` call `loader`; a name that is taken is refused."""
-    if name in _SOURCES:
-        raise DataError(f"the name {name!r} of a source is taken: choose another", code="name-taken")
+    check(name not in _SOURCES, f"the name {name!r} of a source is taken: choose another", "name-taken")
     _SOURCES[name] = loader
 
 
 def register_format(suffix: str, loader: Loader) -> None:
     """Make `load` read paths ending in `suffix` (".xyz") with `loader`; a suffix that is taken is refused."""
-    if suffix in _FORMATS or not suffix.startswith("."):
-        raise DataError(
-            f"a format must have a suffix of its own, such as '.xyz', but {suffix!r} came", code="name-taken"
-        )
+    is_new = suffix not in _FORMATS and suffix.startswith(".")
+    check(is_new, f"a format must have a suffix of its own, such as '.xyz', but {suffix!r} came", "name-taken")
     _FORMATS[suffix] = loader
 
 
@@ -119,25 +104,21 @@ def load(
 
 
 def _find_loader(request: Request) -> Loader:
-    if request.source in _SOURCES:
-        return _resolve(_SOURCES[request.source])
+    source, path = request.source, request.path
+    if source in _SOURCES:
+        return _resolve(_SOURCES[source])
     for point in entry_points(group=ENTRY_POINTS):
-        if point.name == request.source:
+        if point.name == source:
             loader: Loader = point.load()
             return loader
-    path = request.path
-    if request.source and path.is_dir():
+    if source and path.is_dir():
         return _resolve(_FOLDERS[folder_kind(path)])
-    if not request.source or not path.exists():
-        close = get_close_matches(request.source, source_names(), n=1)
-        hint = f"Did you mean {close[0]!r}? " if close else ""
-        raise DataError(
-            f"File not found: {request.source or 'the name is empty'}. {hint}Built-in data sets:"
-            f" {', '.join(source_names())}.",
-            code="unknown-source",
-        )
-    if path.stat().st_size == 0:
-        raise DataError(f"{path} is empty: copy or download it again", code="empty-file")
+    close = get_close_matches(source, source_names(), n=1)
+    hint = f"Did you mean {close[0]!r}? " if close else ""
+    known = f"Built-in data sets: {', '.join(source_names())}."
+    exists = source and path.exists()
+    check(exists, f"File not found: {source or 'the name is empty'}. {hint}{known}", "unknown-source")
+    check(path.stat().st_size, f"{path} is empty: copy or download it again", "empty-file")
     return _resolve(_FORMATS.get(path.suffix.lower(), _IDX))
 
 

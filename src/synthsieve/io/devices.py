@@ -30,9 +30,7 @@ def device_of(device: Device) -> torch.device:
         return torch.device("cpu")
     rank, count = int(os.environ.get("LOCAL_RANK", "0")), torch.cuda.device_count()
     if rank >= count:
-        raise ConfigError(
-            f"--device cuda needs {rank + 1} GPUs, but torch finds {count}: install torch for CUDA, or omit it",
-            code="no-gpu",
-        )
+        advice = "install torch for CUDA, or omit it"
+        raise ConfigError(f"--device cuda needs {rank + 1} GPUs, but torch finds {count}: {advice}", code="no-gpu")
     torch.cuda.set_device(rank)
     return torch.device("cuda", rank)

@@ -67,7 +67,11 @@ def folder_written_atomically(path: Path) -> Iterator[Path]:
     """
     path = Path(path).resolve()
     path.parent.mkdir(parents=True, exist_ok=True)
-    restore_replaced(path)
+    for replaced in _leftovers(path.parent, path.name, "replaced"):  # by a writer killed between two renames
+        if path.exists():
+            shutil.rmtree(replaced, ignore_errors=True)
+        else:
+            replaced.rename(path)
     remove_stale_partials(path.parent, of=path.name)
     stem = f".{path.name}.{threading.get_ident()}.{_writer()}"
     partial, replaced = path.with_name(f"{stem}.partial"), path.with_name(f"{stem}.replaced")
@@ -83,15 +87,6 @@ def folder_written_atomically(path: Path) -> Iterator[Path]:
         if replaced.exists() and not path.exists():
             replaced.rename(path)
         shutil.rmtree(replaced, ignore_errors=True)
-
-
-def restore_replaced(path: Path) -> None:
-    """Move back what a writer of `path` that was killed between two renames had moved aside."""
-    for replaced in _leftovers(path.parent, path.name, "replaced"):
-        if path.exists():
-            shutil.rmtree(replaced, ignore_errors=True)
-        else:
-            replaced.rename(path)
 
 
 def has_partial(path: Path) -> bool:
@@ -120,8 +115,7 @@ def _leftovers(folder: Path, name: str, suffix: str) -> list[Path]:
 
 def _writer() -> str:
     """This process, as in the names of its partial files."""
-    started = _start_time(os.getpid())
-    return f"{os.getpid()}" if started is None else f"{os.getpid()}-{started}"
+    return "-".join(filter(None, (str(os.getpid()), _start_time(os.getpid()))))
 
 
 def _runs(process: int, started: str | None) -> bool:

@@ -20,9 +20,8 @@ def locked(folder: Path) -> Iterator[None]:
     check_links(folder)
     existing = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
     if not existing.is_dir():
-        raise ConfigError(
-            f"cannot write to {folder}: {existing} is not a folder: choose another path", code="not-a-folder"
-        )
+        problem = f"cannot write to {folder}: {existing} is not a folder: choose another path"
+        raise ConfigError(problem, code="not-a-folder")
     created = [parent for parent in (folder, *folder.parents) if not parent.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     try:
@@ -71,6 +70,5 @@ def hold_lock(lock: Path, busy: SynthsieveError) -> Iterator[None]:
 
 
 def _busy(path: Path) -> ConfigError:
-    return ConfigError(
-        f"{path} is being written by another command: wait for it to finish, or choose another folder", code="locked"
-    )
+    advice = "wait for it to finish, or choose another folder"
+    return ConfigError(f"{path} is being written by another command: {advice}", code="locked")

@@ -23,6 +23,10 @@ class ArchiveError(ValueError):
     """An archive is damaged, holds something other than plain arrays, or claims more than it holds."""
 
 
+class PickledArrayError(ArchiveError):
+    """An array holds Python objects; reading it would run code from the file."""
+
+
 def read_arrays(path: Path, names: Collection[str] | None = None, *, mapped: bool = False) -> dict[str, np.ndarray]:
     """The arrays of an .npz, or those of `names` that are there; an `ArchiveError` says what is wrong with it.
 
@@ -55,7 +59,7 @@ def read_header(stream: BinaryIO | Any, size: int) -> tuple[tuple[int, ...], boo
     except Exception as error:  # numpy parses a header as Python text
         raise ArchiveError(str(error).partition("\n")[0] or type(error).__name__) from None
     if dtype.hasobject:
-        raise ArchiveError("it holds Python objects, which are refused")
+        raise PickledArrayError("it holds Python objects, which are refused")
     length = stream.tell() - start + np.lib.format.MAGIC_LEN
     if not all(type(side) is int and side >= 0 for side in shape) or length + math.prod(shape) * dtype.itemsize != size:
         raise ArchiveError(f"an array claims shape {shape} of {dtype} but has another number of bytes, {size}")
@@ -74,14 +78,9 @@ def checked_text(array: np.ndarray) -> np.ndarray:
     return array
 
 
-def check_expansion(member: zipfile.ZipInfo) -> None:
-    """Refuse a member that claims more bytes than compression can have removed."""
+def _read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
     if member.file_size > member.compress_size * MAX_EXPANSION + SLACK:
         raise ArchiveError(f"{member.filename!r} claims an impossible {member.file_size:,} bytes")
-
-
-def _read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
-    check_expansion(member)
     with archive.open(member) as stream:
         read_header(stream, member.file_size)
     with archive.open(member) as stream:

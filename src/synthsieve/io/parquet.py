@@ -54,11 +54,8 @@ def text_bytes(path: Path, wanted: Collection[str] | None = None) -> int:
     footer = pq.read_metadata(arrow_source(path))
     columns = [footer.schema.column(index) for index in range(footer.num_columns)]
     flat = {one.path for one in columns if one.physical_type == "BYTE_ARRAY" and one.path == one.name}
-    texts = [
-        chunk
-        for chunk in _column_chunks(path)
-        if chunk.path_in_schema in flat and (wanted is None or chunk.path_in_schema in wanted)
-    ]
+    flat = flat if wanted is None else flat & set(wanted)
+    texts = [chunk for chunk in _column_chunks(path) if chunk.path_in_schema in flat]
     # An upper bound: every cell as long as all that its column stores.
     if sum(chunk.num_values * chunk.total_uncompressed_size for chunk in texts) <= max_bytes(path):
         return 0

@@ -1,9 +1,10 @@
-"""Text for people: untrusted text without terminal controls, and labels in natural order."""
+"""Text for people: untrusted text without terminal controls, lists, suggestions, tables, and natural order."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from html import escape
 
 # Control characters (cursor, colours, titles), marks that change the direction of text, and lone surrogates, which
@@ -43,13 +44,31 @@ def sort_naturally(texts: Iterable[str]) -> list[str]:
         return sorted(texts)
 
 
+def listed(items: Sequence[str], most: int = 8) -> str:
+    """`'a', 'b', 'c'`, cut after `most` items."""
+    shown = ", ".join(repr(str(item)) for item in items[:most])
+    return shown if len(items) <= most else f"{shown}, ... ({len(items)} in all)"
+
+
+def did_you_mean(name: str, names: Sequence[str]) -> str:
+    """The hint for an unknown column: the name nearest to it, or all names."""
+    close = get_close_matches(name, names, n=1)
+    return f"did you mean {close[0]!r}?" if close else f"its columns are {listed(names)}"
+
+
+def brief(error: Exception) -> str:
+    """The first line of another library's error without its full stop, or its type where it says nothing."""
+    lines = str(error).strip().splitlines()
+    return lines[0].rstrip(".") if lines else type(error).__name__
+
+
 def html_table(head: Sequence[str], rows: Sequence[Sequence[str]], *, note: str = "") -> str:
     """A small table for notebooks, with a note below: text in the first and last column, numbers in the others.
 
     Every cell is escaped.
     """
     style = "padding:.15em .6em;white-space:nowrap;font-variant-numeric:tabular-nums;text-align:"
-    sides = ["left" if place in (0, len(head) - 1) else "right" for place in range(len(head))]
+    sides = ["left" if column in (0, len(head) - 1) else "right" for column in range(len(head))]
 
     def line(cells: Sequence[str], tag: str) -> str:
         cell = (f'<{tag} style="{style}{side}">{escape(text)}</{tag}>' for text, side in zip(cells, sides, strict=True))

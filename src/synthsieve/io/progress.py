@@ -23,11 +23,9 @@ class Progress(Protocol):
 class NullProgress:
     """Prints nothing."""
 
-    def update(self, done: int, total: int, message: str = "") -> None:
-        pass
+    def update(self, done: int, total: int, message: str = "") -> None: ...
 
-    def close(self) -> None:
-        pass
+    def close(self) -> None: ...
 
 
 def describe(seconds: float) -> str:
@@ -68,8 +66,7 @@ class PlainLines:
         left = describe((now - began) / (done - first) * (total - done))
         print(f"{self.label}: {done}/{total}, {left} left{message and f', {message}'}", file=self.stream, flush=True)
 
-    def close(self) -> None:
-        pass
+    def close(self) -> None: ...
 
 
 class Bar:

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
 def derive_seed(seed: int, name: str) -> int:
     """A 63-bit seed for the stream `name`: the first eight bytes of SHA-256("seed/name"), less the sign."""
-    digest = hashlib.sha256(f"{seed}/{name}".encode()).digest()
-    return int.from_bytes(digest[:8], "big") >> 1
+    return int.from_bytes(hashlib.sha256(f"{seed}/{name}".encode()).digest()[:8], "big") >> 1
 
 
 def numpy_stream(seed: int, name: str) -> np.random.Generator:

@@ -31,11 +31,8 @@ def write_tensors(
         try:
             save_file(tensors, partial, metadata={"synthsieve": json.dumps(signed, allow_nan=False)})
         except SafetensorError as error:  # its error for a full disk
-            raise CheckpointError(
-                f"{path} cannot be written ({error}): free some disk space, check permissions, and resume from the last"
-                " checkpoint",
-                code="cannot-write",
-            ) from None
+            advice = "free some disk space, check permissions, and resume from the last checkpoint"
+            raise CheckpointError(f"{path} cannot be written ({error}): {advice}", code="cannot-write") from None
         if previous is not None and path.is_file():
             link_or_copy(path, previous)
 
@@ -70,11 +67,8 @@ def invalid_as_damaged(path: Path) -> Iterator[None]:
 
 
 def _damaged(path: Path, reason: str) -> CheckpointError:
-    short = " ".join(reason.split())[:MAX_REASON]
-    return CheckpointError(
-        f"{path} is damaged or of another version ({short}): use another checkpoint or file, or fit again",
-        code="damaged-file",
-    )
+    short, advice = " ".join(reason.split())[:MAX_REASON], "use another checkpoint or file, or fit again"
+    return CheckpointError(f"{path} is damaged or of another version ({short}): {advice}", code="damaged-file")
 
 
 def named_tensors(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

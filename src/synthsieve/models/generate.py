@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from synthsieve.data.labels import listed
 from synthsieve.data.modalities.encoding import Encoding
 from synthsieve.errors import ConfigError
 from synthsieve.io.files import atomic_write
+from synthsieve.io.printable import listed
 from synthsieve.io.progress import NullProgress, Progress
 from synthsieve.io.random_streams import derive_seed, torch_stream
 from synthsieve.models.classifier import GenerativeClassifier

@@ -28,7 +28,7 @@ from synthsieve.data.modalities.table.schema import read_types
 from synthsieve.data.origin import Origin
 from synthsieve.data.registry import Request, load
 from synthsieve.data.sources import adult, sst2
-from synthsieve.data.split_file import Split
+from synthsieve.data.splits import Split
 from synthsieve.errors import SynthsieveError
 from synthsieve.estimators import persistence
 from synthsieve.estimators.classifier import LatentEBMClassifier

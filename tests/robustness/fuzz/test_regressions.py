@@ -21,7 +21,7 @@ from synthsieve.data.checks import check_dataset
 from synthsieve.data.modalities.encoding import from_json
 from synthsieve.data.modalities.table.schema import read_types
 from synthsieve.data.registry import load
-from synthsieve.data.split_file import indices_of
+from synthsieve.data.splits import indices_of
 from synthsieve.errors import CheckpointError, ConfigError, DataError, SelectionError
 from synthsieve.io.files import parse_json
 from synthsieve.io.npz import ArchiveError, read_arrays

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 
 from synthsieve import open_run
-from synthsieve.data.formats.table import load_csv
+from synthsieve.data.formats.table import load_table
 from synthsieve.data.registry import Request
 from synthsieve.io.printable import html_table
 from synthsieve.results.charts import svg
@@ -176,5 +176,5 @@ def test_formulas_are_kept_as_they_are_and_quoted(tmp_path):
         assert [row["text"] for row in plain_csv.DictReader(file)] == list(FORMULAS)
     raw = (tmp_path / "a.csv").read_text(encoding="utf-8")
     assert all(line.startswith('"') for line in raw.split("\n")[:2])
-    data = load_csv(Request(str(tmp_path / "a.csv"), label="label"))
+    data = load_table(Request(str(tmp_path / "a.csv"), label="label"))
     assert data.train.y.tolist() == (np.arange(8) % 2).tolist()

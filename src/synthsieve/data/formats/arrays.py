@@ -18,37 +18,114 @@ The rules look at the shape and the dtype first, and at values only for images:
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from synthsieve.data.dataset import Kind
+from synthsieve.data.checks import check
+from synthsieve.data.dataset import Dataset, Examples, Kind
+from synthsieve.data.labels import read_labels
 from synthsieve.errors import DataError
 
 MAX_CHANNELS = 4
-BYTES = (0.0, 255.0)
-SIGNED = (-1.0, 1.0)
-UNIT = (0.0, 1.0)
+BYTES, SIGNED, UNIT = (0.0, 255.0), (-1.0, 1.0), (0.0, 1.0)
 STANDARD_RANGES = (SIGNED, UNIT, BYTES)
 CENTRAL = (0.1, 99.9)  # percentiles
 OUTLIER_SHARE = 0.05  # of the range: where nearly all pixels lie within less of it, the others are outliers
 PERCENTILE_VALUES = 1_000_000
+AXES = ("hw", "chw", "hwc")
 
 
 @dataclass(frozen=True)
 class Features:
-    """Examples ready for a `Dataset`.
+    """Examples ready for a `Dataset`."""
 
-    Attributes:
-        x: uint8 or float32 images, or float32 vectors.
-        kind: which of the two.
-        value_range: for images, the (low, high) that stands for [-1, 1]; (0, 255) for uint8 images.
-        notes: messages for the user, without the name of the file.
-    """
+    x: np.ndarray  # uint8 or float32 images, or float32 vectors
+    kind: Kind
+    value_range: tuple[float, float] | None = None  # of images: what stands for [-1, 1]; (0, 255) for uint8
+    notes: tuple[str, ...] = ()  # messages for the user, without the name of the file
+
+
+@dataclass(frozen=True)
+class ImageForm:
+    """The form of a user's image array, so that synthetic images have the same."""
+
+    axes: str  # of one image: "hw", "chw" or "hwc"
+    dtype: str  # name of the array's dtype
+    value_range: tuple[float, float] | None = None  # None for booleans, and for integers from 0 to 255
+
+    @classmethod
+    def of(cls, raw: np.ndarray, features: Features) -> ImageForm | None:
+        """The form of an array (n, h, w), (n, c, h, w) or (n, h, w, c) read as `features`; None for vectors."""
+        if features.kind is not Kind.IMAGE:
+            return None
+        span = None if features.x.dtype == np.uint8 else features.value_range
+        with_channels = "chw" if raw.shape[1] <= MAX_CHANNELS else "hwc"
+        return cls("hw" if raw.ndim == 3 else with_channels, raw.dtype.name, span)
+
+    def range_for(self, raw: np.ndarray) -> tuple[float, float] | None:
+        """The value range for scaling new images like the training images; None: infer it from them."""
+        if self.value_range is not None:
+            return self.value_range
+        if raw.dtype.kind == "f":  # floats, though the training images were bytes
+            return None
+        return UNIT if self.dtype == "bool" else BYTES
+
+    def restore_container(self, x: np.ndarray) -> np.ndarray:
+        """Stored images, uint8 or float32 in [-1, 1] (n, c, h, w), in the user's form."""
+        unit = x / 255.0 if x.dtype == np.uint8 else (x.astype(np.float64) + 1) / 2  # in [0, 1]
+        low, high = self.value_range or (UNIT if self.dtype == "bool" else BYTES)
+        values = low + unit * (high - low)
+        rounded = values if np.dtype(self.dtype).kind == "f" and self.value_range else np.rint(values)
+        images = rounded.astype(self.dtype)
+        if self.axes == "hw":
+            return images[:, 0]
+        return images if self.axes == "chw" else np.ascontiguousarray(images.transpose(0, 2, 3, 1))
+
+    def to_json(self) -> dict[str, Any]:
+        span = None if self.value_range is None else list(self.value_range)
+        return {"axes": self.axes, "dtype": self.dtype, "value_range": span}
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> ImageForm:
+        """The form from `to_json`; KeyError, TypeError or ValueError if it is damaged."""
+        low, high = (float(end) for end in value["value_range"] or BYTES)
+        axes, dtype = value["axes"], np.dtype(str(value["dtype"]))
+        if axes not in AXES or dtype.kind not in "buif" or not -np.inf < low < high < np.inf:
+            raise ValueError(f"invalid image form {axes}, {dtype}, {low} to {high}")
+        return cls(axes, dtype.name, None if value["value_range"] is None else (low, high))
+
+
+PIXELS = ImageForm("chw", "uint8")  # of image files
+
+
+class ArraySet(NamedTuple):
+    """Examples and labels of one set as a file holds them, and how errors name the two."""
 
     x: np.ndarray
-    kind: Kind
-    value_range: tuple[float, float] | None = None
-    notes: tuple[str, ...] = ()
+    y: np.ndarray
+    x_origin: str
+    y_origin: str
+    groups: np.ndarray | None = None  # int64 (n,)
+
+
+def array_dataset(
+    name: str, train: ArraySet, test: ArraySet | None, value_range: tuple[float, float] | None = None
+) -> Dataset:
+    """The data set of one or two sets of arrays; test images are scaled like training images."""
+    features = read_features(train.x, origin=train.x_origin, value_range=value_range)
+    labels = read_labels(train.y, origin=train.y_origin)
+    notes = [f"{train.x_origin}: {note}" for note in features.notes]
+    test_set = None
+    if test is not None:
+        found = read_features(test.x, origin=test.x_origin, value_range=features.value_range)
+        expected = f"must be {features.kind}s like the training examples, but holds {found.kind}s"
+        check(found.kind is features.kind, f"{test.x_origin}: {expected}", "unlike-training")
+        test_y = read_labels(test.y, origin=test.y_origin, classes=labels.classes).y
+        test_set = Examples(found.x, test_y, test.groups)
+        notes += [f"{test.x_origin}: {note}" for note in found.notes]
+    train_set, form = Examples(features.x, labels.y, train.groups), ImageForm.of(train.x, features)
+    return Dataset(name, features.kind, labels.classes, train_set, test_set, notes=tuple(notes), metadata=form)
 
 
 def read_features(raw: np.ndarray, *, origin: str, value_range: tuple[float, float] | None = None) -> Features:
@@ -56,19 +133,11 @@ def read_features(raw: np.ndarray, *, origin: str, value_range: tuple[float, flo
 
     `value_range` is what images span (of a training set, or given by the user); None looks at the values.
     """
-    if raw.dtype.kind not in "buif":
-        raise DataError(
-            f"{origin}: examples must be numbers, but came as {raw.dtype}: convert them first", code="example-type"
-        )
+    is_number = raw.dtype.kind in "buif"
+    check(is_number, f"{origin}: examples must be numbers, but came as {raw.dtype}: convert them first", "example-type")
     if raw.ndim == 2:
         return Features(as_float32(raw, origin), Kind.VECTOR)
-    if raw.ndim not in (3, 4):
-        raise DataError(
-            f"{origin}: examples must have shape (n, features), (n, height, width) or (n, channels, height, width),"
-            f" but came with shape {raw.shape}",
-            code="example-shape",
-        )
-    images = channels_first(raw, origin)
+    images = _channels_first(raw, origin)
     if raw.dtype.kind == "b":
         return Features(images.astype(np.uint8) * np.uint8(255), Kind.IMAGE, BYTES)
     if raw.dtype.kind == "f":
@@ -80,7 +149,10 @@ def read_features(raw: np.ndarray, *, origin: str, value_range: tuple[float, flo
     scaled, clipped = _rescaled(images, value_range, origin)
     notes = [] if given or value_range == SIGNED else [scaling_note(value_range)]
     if clipped:
-        notes.append(_clipping_note(images, value_range, clipped))
+        notes.append(
+            f"{clipped:,} of {images.size:,} pixel values lie outside the range of training, {value_range[0]:g} to"
+            f" {value_range[1]:g}, and are clipped to it"
+        )
     return Features(scaled, Kind.IMAGE, value_range, tuple(notes))
 
 
@@ -89,16 +161,17 @@ def scaling_note(value_range: tuple[float, float]) -> str:
     return f"pixel values {value_range[0]:g} to {value_range[1]:g} are scaled to [-1, 1]"
 
 
-def channels_first(raw: np.ndarray, origin: str) -> np.ndarray:
+def _channels_first(raw: np.ndarray, origin: str) -> np.ndarray:
     """(n, channels, height, width), from any of the accepted layouts."""
     if raw.ndim == 3:
         return raw[:, None]
-    if 1 <= raw.shape[1] <= MAX_CHANNELS:
+    if raw.ndim == 4 and 1 <= raw.shape[1] <= MAX_CHANNELS:
         return raw
-    if 1 <= raw.shape[3] <= MAX_CHANNELS:
+    if raw.ndim == 4 and 1 <= raw.shape[3] <= MAX_CHANNELS:
         return np.ascontiguousarray(raw.transpose(0, 3, 1, 2))
     raise DataError(
-        f"{origin}: images must have 1 to {MAX_CHANNELS} channels, first or last, but came with shape {raw.shape}",
+        f"{origin}: examples must have shape (n, features), (n, height, width) or, with 1 to {MAX_CHANNELS} channels"
+        f" first or last, (n, channels, height, width), but came with shape {raw.shape}",
         code="example-shape",
     )
 
@@ -130,33 +203,28 @@ def as_float32(raw: np.ndarray, origin: str) -> np.ndarray:
 
 def guess_value_range(images: np.ndarray, origin: str) -> tuple[float, float]:
     """The span that images are meant to fill, by the rules at the head of this file."""
+    is_float = images.dtype.kind == "f"
     if images.size == 0:
-        return SIGNED if images.dtype.kind == "f" else BYTES
+        return SIGNED if is_float else BYTES
     low, high = float(images.min()), float(images.max())
-    if images.dtype.kind == "f" and -1 <= low < 0 and high <= 1:
+    if is_float and -1 <= low < 0 and high <= 1:
         return SIGNED
     if low >= 0 and low == high:  # blank images have no range of their own
-        return UNIT if images.dtype.kind == "f" and high <= 1 else (0.0, max(high, 255.0))
-    for standard in (UNIT, BYTES) if images.dtype.kind == "f" else (BYTES,):
+        return UNIT if is_float and high <= 1 else (0.0, max(high, 255.0))
+    for standard in (UNIT, BYTES) if is_float else (BYTES,):
         if low >= 0 and standard[1] / 2 < high <= standard[1]:
             return standard
     if low == high:
         return low, low + 1.0
-    _check_outliers(images, low, high, origin)
-    return low, high
-
-
-def _check_outliers(images: np.ndarray, low: float, high: float, origin: str) -> None:
-    """Refuse a range that a few pixels stretch: all others would be squeezed into a small part of it."""
+    # A range that a few pixels stretch would squeeze all others into a small part of [-1, 1].
     flat = images.reshape(-1)
     some = flat[:: max(1, flat.size // PERCENTILE_VALUES)]
     near_low, near_high = (float(value) for value in np.percentile(some, CENTRAL))
-    if 0 < near_high - near_low < OUTLIER_SHARE * (high - low):
-        raise DataError(
-            f"{origin}: pixel values lie in [{low:g}, {high:g}], but nearly all of them in [{near_low:g},"
-            f" {near_high:g}]: correct the few outliers, or scale all images to [0, 1]",
-            code="pixel-outliers",
-        )
+    came = f"pixel values lie in [{low:g}, {high:g}], but nearly all of them in [{near_low:g}, {near_high:g}]"
+    advice = "correct the few outliers, or scale all images to [0, 1]"
+    is_spread = near_low == near_high or near_high - near_low >= OUTLIER_SHARE * (high - low)
+    check(is_spread, f"{origin}: {came}: {advice}", "pixel-outliers")
+    return low, high
 
 
 def _are_bytes(images: np.ndarray, value_range: tuple[float, float]) -> bool:
@@ -173,22 +241,11 @@ def _rescaled(images: np.ndarray, value_range: tuple[float, float], origin: str)
     """
     low, high = value_range
     slack = 0.0 if value_range in STANDARD_RANGES else high - low
-    if images.size and (images.min() < low - slack or images.max() > high + slack):
-        raise DataError(
-            f"{origin}: pixel values must lie in [{low:g}, {high:g}], as in training, but came in"
-            f" [{images.min():g}, {images.max():g}]: rescale them",
-            code="pixel-range",
-        )
+    least, most = (images.min(), images.max()) if images.size else value_range
+    came = f"{origin}: pixel values must lie in [{low:g}, {high:g}] as in training, but lie in [{least:g}, {most:g}]"
+    check(low - slack <= least and most <= high + slack, came, "pixel-range")
     if value_range == SIGNED and images.dtype == np.float32:
         return images, 0
     scaled = (images.astype(np.float64) - low) * (2.0 / (high - low)) - 1.0
     outside = int(((images < low) | (images > high)).sum()) if slack else 0
     return np.clip(scaled, -1.0, 1.0).astype(np.float32), outside
-
-
-def _clipping_note(images: np.ndarray, value_range: tuple[float, float], clipped: int) -> str:
-    low, high = value_range
-    return (
-        f"{clipped:,} of {images.size:,} pixel values lie outside the range of training, {low:g} to {high:g}, and are"
-        " clipped to it"
-    )

@@ -7,13 +7,12 @@ import struct
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from synthsieve.data.checks import brief
+from synthsieve.data.checks import check, reading
 from synthsieve.data.modalities.sound.format import MAX_RATE
 from synthsieve.errors import DataError
 
@@ -26,8 +25,7 @@ STREAMED = 0x7FFFF000  # a length of about 2^31 or 2^32: written to a pipe (ffmp
 BLOCK = 1 << 18  # samples
 
 
-@dataclass(frozen=True)
-class AudioHeader:
+class AudioHeader(NamedTuple):
     """Samples a second, and how many there are in each channel."""
 
     rate: int
@@ -40,7 +38,7 @@ class AudioHeader:
 
 def read_header(path: Path) -> AudioHeader:
     """Rate and length of an audio file, within the limits above."""
-    with _reading(path):
+    with _open(path):
         if path.suffix.lower() == ".wav":
             rate, sound = _read_wav(path)
             return AudioHeader(rate, len(sound))
@@ -51,7 +49,7 @@ def read_header(path: Path) -> AudioHeader:
 
 def read_audio(path: Path) -> tuple[np.ndarray, int]:
     """A waveform, float32 (samples,), the mean of its channels, and its rate; integers are scaled to [-1, 1]."""
-    with _reading(path):
+    with _open(path):
         if path.suffix.lower() == ".wav":
             rate, channels = _read_wav(path)
             sound = _scaled(channels).mean(axis=1, dtype=np.float64)
@@ -62,25 +60,17 @@ def read_audio(path: Path) -> tuple[np.ndarray, int]:
             sound = np.concatenate([np.zeros(0), *(block.mean(axis=1) for block in blocks)])
     with np.errstate(over="ignore"):  # what is too large for float32 is infinite there, and refused
         sound = sound.astype(np.float32)
-    if not len(sound) or not np.isfinite(sound).all():
-        raise DataError(
-            f"{path}: a sound needs at least one sample, and all must be finite: repair or remove it", code="bad-sound"
-        )
+    valid = len(sound) and np.isfinite(sound).all()
+    check(valid, f"{path}: a sound needs at least one sample, all finite: repair or remove it", "bad-sound")
     return sound, rate
 
 
 @contextmanager
-def _reading(path: Path) -> Iterator[None]:
-    try:
-        if path.stat().st_size > MAX_BYTES:
-            raise DataError(f"{path} has more than {MAX_BYTES:,} bytes: cut it to pieces", code="sound-too-long")
+def _open(path: Path) -> Iterator[None]:
+    with reading(path, path.suffix.lower(), "replace it"):
+        small = path.stat().st_size <= MAX_BYTES
+        check(small, f"{path} has more than {MAX_BYTES:,} bytes: cut it to pieces", "sound-too-long")
         yield
-    except DataError:
-        raise
-    except Exception as error:  # scipy and soundfile raise many kinds for a damaged file
-        raise DataError(
-            f"{path} cannot be read as {path.suffix.lower()} ({brief(error)}): replace it", code="damaged-file"
-        ) from None
 
 
 def _read_wav(path: Path) -> tuple[int, np.ndarray]:
@@ -109,25 +99,21 @@ def _scaled(sound: np.ndarray) -> np.ndarray:
 
 
 def _check_limits(path: Path, rate: int, channels: int, samples: int) -> None:
-    if not 1 <= channels <= MAX_CHANNELS or not 1 <= rate <= MAX_RATE or not 1 <= samples * channels <= MAX_SAMPLES:
-        raise DataError(
-            f"{path}: expected 1 to {MAX_CHANNELS} channels, at most {MAX_RATE:,} samples a second and 1 to"
-            f" {MAX_SAMPLES:,} samples, got {channels}, {rate:,} and {samples * channels:,}: convert or replace it",
-            code="bad-sound",
-        )
-    if samples > MAX_SECONDS * rate:
-        raise DataError(
-            f"{path} lasts {samples / rate:,.0f} s, more than {MAX_SECONDS:,}: cut it to pieces, or correct its rate",
-            code="sound-too-long",
-        )
+    total = samples * channels
+    check(
+        1 <= channels <= MAX_CHANNELS and 1 <= rate <= MAX_RATE and 1 <= total <= MAX_SAMPLES,
+        f"{path}: expected 1 to {MAX_CHANNELS} channels, at most {MAX_RATE:,} samples a second and 1 to"
+        f" {MAX_SAMPLES:,} samples, got {channels}, {rate:,} and {total:,}: convert or replace it",
+        "bad-sound",
+    )
+    advice = f"more than {MAX_SECONDS:,}: cut it to pieces, or correct its rate"
+    check(samples <= MAX_SECONDS * rate, f"{path} lasts {samples / rate:,.0f} s, {advice}", "sound-too-long")
 
 
 def _soundfile(path: Path) -> Any:
     try:
         import soundfile
     except (ImportError, OSError):  # OSError: without its C library
-        raise DataError(
-            f"{path}: {path.suffix.lower()} files need an extra: pip install 'synthsieve[sound]', or convert to .wav",
-            code="missing-extra",
-        ) from None
+        advice = "pip install 'synthsieve[sound]', or convert to .wav"
+        raise DataError(f"{path}: {path.suffix.lower()} files need an extra: {advice}", code="missing-extra") from None
     return soundfile

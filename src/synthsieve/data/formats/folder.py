@@ -15,10 +15,10 @@ from pathlib import Path
 
 import numpy as np
 
-from synthsieve.data.dataset import UNLABELED
+from synthsieve.data.checks import check
+from synthsieve.data.dataset import UNLABELED, Dataset, Examples, Kind
 from synthsieve.data.formats.audio import SUFFIXES as SOUND_SUFFIXES
-from synthsieve.data.labels import Labels, read_labels
-from synthsieve.errors import DataError
+from synthsieve.data.labels import read_labels
 
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm")
 SUFFIXES = {"images": IMAGE_SUFFIXES, "sounds": SOUND_SUFFIXES}
@@ -34,21 +34,13 @@ PART_FOLDERS = {
 
 @dataclass(frozen=True)
 class Listing:
-    """The files of a folder, before any is read.
-
-    Attributes:
-        files: their paths.
-        names: the class of each; "" = unlabelled.
-        groups: the group of each, or None.
-        skipped: how many files of other types there were.
-        loose: how many files of this type lay outside of class folders.
-    """
+    """The files of a folder, before any is read."""
 
     files: list[Path]
-    names: list[str]
-    groups: np.ndarray | None = None
-    skipped: int = 0
-    loose: int = 0
+    names: list[str]  # the class of each; "" = unlabelled
+    groups: np.ndarray | None = None  # the group of each
+    skipped: int = 0  # files of other types
+    loose: int = 0  # files of this type outside of class folders
 
 
 def folder_kind(root: Path) -> str:
@@ -58,11 +50,8 @@ def folder_kind(root: Path) -> str:
         for kind, suffixes in SUFFIXES.items():
             if file.suffix.lower() in suffixes:
                 found.setdefault(kind, file.relative_to(root))
-    if len(found) > 1:
-        raise DataError(
-            f"{root} holds both images and sounds, such as {found['images']} and {found['sounds']}: separate them",
-            code="mixed-folder",
-        )
+    such = " and ".join(map(str, found.values()))
+    check(len(found) < 2, f"{root} holds both images and sounds, such as {such}: separate them", "mixed-folder")
     return next(iter(found), "images")
 
 
@@ -76,12 +65,15 @@ def list_parts(
     if not folders:
         listings, loose = {"train": list_part(root)}, 0
     else:
-        loose = _loose(root, kind)
+        loose = _count_loose(root, kind)
         for folder in subfolders(root):
             if is_unlabeled(folder.name):
                 listings["train"] = _joined(listings["train"], _list_class(folder, "", kind))
             elif folder not in folders.values():
-                notes.append(_skipped_folder(folder, kind))
+                is_part = any(folder.name.casefold() in names for names in PART_FOLDERS.values())
+                why = "has no class folders" if is_part else "is neither train, validation nor test"
+                count = len(_list_class(folder, "", kind).files)
+                notes.append(f"{folder.name}/ {why}: its {count:,} {kind} were skipped")
     loose += sum(listing.loose for listing in listings.values())
     if loose:
         notes.insert(0, f"{loose:,} {kind} outside of class folders were skipped")
@@ -94,6 +86,38 @@ def list_parts(
     return listings, notes
 
 
+def folder_dataset(
+    root: Path,
+    kind: Kind,
+    listings: dict[str, Listing],
+    read: Callable[[list[Path]], np.ndarray],
+    notes: list[str],
+    metadata: object = None,
+) -> Dataset:
+    """The data set of the listed files, which `read` turns into examples."""
+    classes: tuple[str, ...] | None = None
+    parts = {}
+    for part in ("train", "validation", "test"):
+        if part in listings:
+            names, groups = listings[part].names, listings[part].groups if part == "train" else None
+            problem = f"{root}: the name -1 could mean unlabelled or a class: rename it"
+            check(str(UNLABELED) not in names, problem, "ambiguous-label")
+            labels = read_labels(np.array(names, dtype=str), origin=root.name, classes=classes)
+            classes = labels.classes
+            numbers = None if groups is None else np.unique(groups, return_inverse=True)[1].reshape(-1)
+            parts[part] = Examples(read(listings[part].files), labels.y, numbers)
+    return Dataset(
+        root.resolve().name,
+        kind,
+        classes or (),
+        parts["train"],
+        parts.get("test"),
+        notes=tuple(notes),
+        metadata=metadata,
+        validation=parts.get("validation"),
+    )
+
+
 def list_classes(root: Path, kind: str) -> Listing:
     """Files by the class folder they lie in, at any depth."""
     files: list[Path] = []
@@ -102,24 +126,12 @@ def list_classes(root: Path, kind: str) -> Listing:
     for folder in subfolders(root):
         unlabeled = is_unlabeled(folder.name)
         found = _list_class(folder, "" if unlabeled else folder.name, kind)
-        if not found.files and not unlabeled:
-            raise DataError(
-                f"{folder} must hold {kind} of one class, but holds none: fill or remove it", code="empty-class-folder"
-            )
+        problem = f"{folder} must hold {kind} of one class, but holds none: fill or remove it"
+        check(found.files or unlabeled, problem, "empty-class-folder")
         files, names, skipped = files + found.files, names + found.names, skipped + found.skipped
-    if not files:
-        also = f", or a {METADATA} that names the files" if kind == "sounds" else ""
-        raise DataError(
-            f"{root} must hold a folder of {kind} for each class{also}, but holds neither", code="no-class-folders"
-        )
-    return Listing(files, names, None, skipped, _loose(root, kind))
-
-
-def read_folder_labels(listing: Listing, root: Path, classes: tuple[str, ...] | None = None) -> Labels:
-    """The class of each file; -1 is refused as a name."""
-    if str(UNLABELED) in listing.names:
-        raise DataError(f"{root}: the name -1 could mean unlabelled or a class: rename it", code="ambiguous-label")
-    return read_labels(np.array(listing.names, dtype=str), origin=root.name, classes=classes)
+    also = f", or a {METADATA} that names the files" if kind == "sounds" else ""
+    check(files, f"{root} must hold a folder of {kind} for each class{also}, but holds neither", "no-class-folders")
+    return Listing(files, names, None, skipped, _count_loose(root, kind))
 
 
 def is_unlabeled(name: str) -> bool:
@@ -134,19 +146,15 @@ def subfolders(root: Path) -> list[Path]:
 
 def files_below(root: Path, max_depth: int | None = None) -> Iterator[Path]:
     """Files at any depth, those of the folder first, without hidden ones; folders behind links are not entered."""
-    for place, inside, _ in os.walk(root):
-        folder = Path(place)
+    for parent, inside, _ in os.walk(root):
+        folder = Path(parent)
         deep = max_depth is not None and len(folder.relative_to(root).parts) >= max_depth
         inside[:] = [] if deep else sorted(name for name in inside if not name.startswith("."))
-        yield from _files(folder)
+        yield from sorted(child for child in folder.iterdir() if child.is_file() and not child.name.startswith("."))
 
 
-def _files(folder: Path) -> list[Path]:
-    return sorted(child for child in folder.iterdir() if child.is_file() and not child.name.startswith("."))
-
-
-def _loose(folder: Path, kind: str) -> int:
-    return sum(file.suffix.lower() in SUFFIXES[kind] for file in _files(folder))
+def _count_loose(folder: Path, kind: str) -> int:
+    return sum(file.suffix.lower() in SUFFIXES[kind] for file in files_below(folder, 0))
 
 
 def _list_class(folder: Path, name: str, kind: str) -> Listing:
@@ -167,14 +175,6 @@ def _part_folders(root: Path) -> dict[str, Path]:
     found: dict[str, Path] = {}
     for folder in subfolders(root):
         for part, names in PART_FOLDERS.items():
-            is_data = subfolders(folder) or (folder / METADATA).is_file()
-            if folder.name.casefold() in names and part not in found and is_data:
-                found[part] = folder
+            if folder.name.casefold() in names and (subfolders(folder) or (folder / METADATA).is_file()):
+                found.setdefault(part, folder)
     return found if "train" in found else {}
-
-
-def _skipped_folder(folder: Path, kind: str) -> str:
-    is_part = any(folder.name.casefold() in names for names in PART_FOLDERS.values())
-    why = "has no class folders" if is_part else "is neither train, validation nor test"
-    count = len(_list_class(folder, "", kind).files)
-    return f"{folder.name}/ {why}: its {count:,} {kind} were skipped"

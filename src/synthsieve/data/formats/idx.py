@@ -8,7 +8,6 @@ from __future__ import annotations
 import gzip
 import math
 import struct
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,13 +15,12 @@ from typing import BinaryIO, cast
 
 import numpy as np
 
-from synthsieve.data.checks import brief, check_declared_size
-from synthsieve.data.dataset import Dataset, Examples
-from synthsieve.data.formats.arrays import read_features
-from synthsieve.data.labels import read_labels
-from synthsieve.data.modalities.image import ImageForm
+from synthsieve.data.checks import check, reading
+from synthsieve.data.dataset import Dataset
+from synthsieve.data.formats.arrays import ArraySet, array_dataset
 from synthsieve.data.registry import Request
 from synthsieve.errors import DataError
+from synthsieve.io.npz import MAX_EMPTY_LENGTH, MAX_EXPANSION, SLACK
 
 DTYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 MAX_DIMENSIONS = 4
@@ -32,29 +30,20 @@ BLOCK = 1 << 20
 def load_idx(request: Request) -> Dataset:
     """An idx pair given by its images file; `t10k-` or `test-` beside `train-` is the test set."""
     images = request.path
-    with _reading(images) as (stream, _):
-        _read_shape(stream, images)  # before any labels are looked for: it may be no idx file at all
-    test = None
+    with _open(images) as stream:
+        _read_header(stream, images)  # before any labels are looked for: it may be no idx file at all
+    files = [images, _labels_beside(images)]
     if images.name.startswith("train"):
-        for word in ("t10k", "test"):
-            test = test or _plain_or_gz(images.with_name(word + images.name.removeprefix("train")))
-    return read_sets(
-        images.name.split(".")[0], (images, _labels_beside(images)), (test, _labels_beside(test)) if test else None
-    )
+        names = (word + images.name.removeprefix("train") for word in ("t10k", "test"))
+        test = next((found for name in names if (found := _plain_or_gz(images.with_name(name)))), None)
+        files += [test, _labels_beside(test)] if test else []
+    return idx_dataset(images.name.split(".")[0], files)
 
 
-def read_sets(name: str, train: tuple[Path, Path], test: tuple[Path, Path] | None) -> Dataset:
-    images = read_idx(train[0])
-    features = read_features(images, origin=train[0].name)
-    labels = read_labels(read_idx(train[1]), origin=train[1].name)
-    test_set, notes = None, features.notes
-    if test is not None:
-        found = read_features(read_idx(test[0]), origin=test[0].name, value_range=features.value_range)
-        test_set = Examples(found.x, read_labels(read_idx(test[1]), origin=test[1].name, classes=labels.classes).y)
-        notes += found.notes
-    train_set = Examples(features.x, labels.y)
-    form = ImageForm.of(images, features)
-    return Dataset(name, features.kind, labels.classes, train_set, test_set, notes=notes, metadata=form)
+def idx_dataset(name: str, files: list[Path]) -> Dataset:
+    """The data set of training images and labels and, where there are four files, test images and labels."""
+    sets = [ArraySet(read_idx(x), read_idx(y), x.name, y.name) for x, y in zip(files[::2], files[1::2], strict=True)]
+    return array_dataset(name, sets[0], sets[1] if len(sets) > 1 else None)
 
 
 def _labels_beside(images: Path) -> Path:
@@ -77,44 +66,36 @@ def _plain_or_gz(path: Path) -> Path | None:
 
 
 def read_idx(path: Path) -> np.ndarray:
-    """The array of an idx file, in the machine's byte order; its header is checked before anything is allocated."""
-    with _reading(path) as (stream, compressed):
-        shape, dtype = _read_shape(stream, path)
-        claimed = check_declared_size(path, shape, dtype.itemsize, what="its header", compressed=compressed)
-        data = _read_at_most(stream, claimed + 1)
-    if len(data) != claimed:
-        more = "more" if len(data) > claimed else f"only {len(data):,}"
-        raise DataError(f"{path} claims {claimed:,} bytes, but {more} came: download it again", code="damaged-file")
+    """The array of an idx file, in the machine's byte order; memory grows with what the file holds, not with claims."""
+    data = bytearray()
+    with _open(path) as stream:
+        shape, dtype = _read_header(stream, path)
+        claimed, size = math.prod(shape) * dtype.itemsize, path.stat().st_size
+        most = size * MAX_EXPANSION + SLACK if isinstance(stream, gzip.GzipFile) else size
+        possible = claimed <= most and (claimed or max(shape) <= MAX_EMPTY_LENGTH)
+        check(possible, f"{path}: its header claims shape {shape}, but it has only {size:,} bytes", "damaged-file")
+        while len(data) <= claimed and (block := stream.read(min(BLOCK, claimed + 1 - len(data)))):
+            data += block
+    came = "more" if len(data) > claimed else f"only {len(data):,}"
+    check(len(data) == claimed, f"{path} claims {claimed:,} bytes, but {came} came: download it again", "damaged-file")
     return np.frombuffer(data, dtype=dtype, count=math.prod(shape)).reshape(shape).astype(dtype.newbyteorder("="))
 
 
 @contextmanager
-def _reading(path: Path) -> Iterator[tuple[BinaryIO, bool]]:
-    """The content, unzipped where it is zipped, and whether it was."""
-    try:
+def _open(path: Path) -> Iterator[BinaryIO]:
+    """The content, unzipped where it is zipped."""
+    with reading(path, "an idx file", "it may be cut short, download it again"):
         with path.open("rb") as file:
             compressed = file.read(2) == b"\x1f\x8b"
         with cast(BinaryIO, gzip.open(path, "rb") if compressed else path.open("rb")) as stream:
-            yield stream, compressed
-    except (OSError, EOFError, zlib.error) as error:
-        raise DataError(
-            f"{path} cannot be read ({brief(error)}): it may be cut short, download it again", code="damaged-file"
-        ) from None
+            yield stream
 
 
-def _read_shape(stream: BinaryIO, path: Path) -> tuple[tuple[int, ...], np.dtype]:
+def _read_header(stream: BinaryIO, path: Path) -> tuple[tuple[int, ...], np.dtype]:
+    """Shape and type of the array."""
     head = stream.read(4)
     if len(head) < 4 or head[:2] != b"\0\0" or head[2] not in DTYPES or not 1 <= head[3] <= MAX_DIMENSIONS:
         raise DataError(f"{path} must be an idx, .npz, .mat, .csv or .parquet file, or a folder", code="unknown-format")
     words = stream.read(4 * head[3])
-    if len(words) < 4 * head[3]:
-        raise DataError(f"{path} ends inside its header: download it again", code="damaged-file")
+    check(len(words) == 4 * head[3], f"{path} ends inside its header: download it again", "damaged-file")
     return struct.unpack(f">{head[3]}I", words), np.dtype(DTYPES[head[2]])
-
-
-def _read_at_most(stream: BinaryIO, most: int) -> bytearray:
-    """Up to `most` bytes, in blocks: memory grows with what is there, not with what a header claims."""
-    data = bytearray()
-    while len(data) < most and (block := stream.read(min(BLOCK, most - len(data)))):
-        data += block
-    return data

@@ -17,9 +17,9 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageOps
 
-from synthsieve.data.checks import brief
-from synthsieve.data.dataset import Dataset, Examples, Kind
-from synthsieve.data.formats.folder import list_parts, read_folder_labels
+from synthsieve.data.checks import check, reading
+from synthsieve.data.dataset import Dataset, Kind
+from synthsieve.data.formats.folder import folder_dataset, list_parts
 from synthsieve.data.registry import Request
 from synthsieve.errors import DataError
 from synthsieve.io.progress import Progress
@@ -53,21 +53,8 @@ def load_image_folder(request: Request) -> Dataset:
     listings, notes = list_parts(root, "images")
     headers = [_read_header(file) for file in listings["train"].files]
     form = _choose_form(headers, request.image_size)
-    classes, parts = None, {}
-    for part in ("train", "validation", "test"):
-        if part in listings:
-            labels = read_folder_labels(listings[part], root, classes)
-            classes = labels.classes
-            parts[part] = Examples(_read_images(listings[part].files, form, request.progress), labels.y)
-    return Dataset(
-        root.resolve().name,
-        Kind.IMAGE,
-        classes or (),
-        parts["train"],
-        parts.get("test"),
-        notes=(*notes, *_form_notes(headers, form)),
-        validation=parts.get("validation"),
-    )
+    notes += _form_notes(headers, form)
+    return folder_dataset(root, Kind.IMAGE, listings, lambda files: _read_images(files, form, request.progress), notes)
 
 
 def _choose_form(headers: list[tuple[str, int, int]], image_size: str | None) -> Form:
@@ -86,13 +73,11 @@ def _choose_form(headers: list[tuple[str, int, int]], image_size: str | None) ->
 def read_image_size(given: str) -> tuple[int, int]:
     """(height, width) of a size such as "64" or "64x48", width first."""
     found = SIZE.fullmatch(given)
-    sides = (int(found[1]), int(found[2] or found[1])) if found else (0, 0)
-    if not all(1 <= side <= MAX_SIDE for side in sides):
-        raise DataError(
-            f"image_size must be 64, 64x48 or the like, from 1 to {MAX_SIDE} pixels, but {given!r} came",
-            code="image-size",
-        )
-    return sides[1], sides[0]
+    width, height = (int(found[1]), int(found[2] or found[1])) if found else (0, 0)
+    valid = min(width, height) >= 1 and max(width, height) <= MAX_SIDE
+    expected = f"64, 64x48 or the like, from 1 to {MAX_SIDE} pixels"
+    check(valid, f"image_size must be {expected}, but {given!r} came", "image-size")
+    return height, width
 
 
 def _form_notes(headers: list[tuple[str, int, int]], form: Form) -> list[str]:
@@ -169,23 +154,14 @@ def _converted(image: Image.Image, channels: int) -> Image.Image:
 @contextmanager
 def _open_image(file: Path) -> Iterator[Image.Image]:
     """An image file; one that is damaged, of too many pixels or of a mode without bytes is refused."""
-    try:
-        with warnings.catch_warnings():
-            # Pillow only warns of an image large enough to be an attack; twice that size it refuses.
-            warnings.simplefilter("error", Image.DecompressionBombWarning)
+    with reading(file, "an image"), warnings.catch_warnings():
+        # Pillow only warns of an image large enough to be an attack; twice that size it refuses.
+        warnings.simplefilter("error", Image.DecompressionBombWarning)
+        try:
             with Image.open(file, formats=FORMATS) as image:
-                if image.mode not in CHANNELS:
-                    raise DataError(
-                        f"{file} is of mode {image.mode}: convert it to 8-bit grey or RGB", code="image-mode"
-                    )
+                mode = image.mode
+                check(mode in CHANNELS, f"{file} is of mode {mode}: convert it to 8-bit grey or RGB", "image-mode")
                 yield image
-    except (Image.DecompressionBombWarning, Image.DecompressionBombError):
-        raise DataError(
-            f"{file} claims more than {Image.MAX_IMAGE_PIXELS:,} pixels, which is refused", code="image-too-large"
-        ) from None
-    except DataError:
-        raise
-    except Exception as error:  # Pillow's readers raise many kinds for a damaged file
-        raise DataError(
-            f"{file} cannot be read as an image ({brief(error)}): it may be cut short, replace it", code="damaged-file"
-        ) from None
+        except (Image.DecompressionBombWarning, Image.DecompressionBombError):
+            problem = f"{file} claims more than {Image.MAX_IMAGE_PIXELS:,} pixels, which is refused"
+            raise DataError(problem, code="image-too-large") from None

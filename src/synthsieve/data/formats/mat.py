@@ -11,13 +11,11 @@ import math
 import struct
 import zlib
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from synthsieve.data.checks import brief
-from synthsieve.errors import DataError
+from synthsieve.data.checks import check, reading
 
 HEAD = 128
 MATRIX, COMPRESSED = 14, 15
@@ -27,31 +25,30 @@ COMPLEX = 0x0800
 MAX_BYTES = 1 << 31  # of one array; the largest of SVHN takes 225 MB
 
 
-@dataclass(frozen=True)
-class MatFile:
-    """What a file holds: type and shape of each array by name, and those arrays that were requested."""
+def read_mat5(
+    path: Path, names: Collection[str]
+) -> tuple[dict[str, tuple[str, tuple[int, ...]]], dict[str, np.ndarray]]:
+    """Type and shape of each array in the file, and the arrays of real numbers among `names`.
 
-    contents: dict[str, tuple[str, tuple[int, ...]]]
-    arrays: dict[str, np.ndarray]
-
-
-def read_mat5(path: Path, names: Collection[str]) -> MatFile:
-    """The arrays of real numbers among `names`; text, structures, cells and objects are listed, but not read."""
-    found = MatFile({}, {})
+    Text, structures, cells and objects are listed, but not read.
+    """
+    contents: dict[str, tuple[str, tuple[int, ...]]] = {}
+    arrays: dict[str, np.ndarray] = {}
     data = memoryview(path.read_bytes())  # whose slices are no copies
-    order = {b"IM": "<", b"MI": ">"}.get(bytes(data[126:HEAD]))
-    if order is None or struct.unpack(f"{order}H", data[124:126])[0] >> 8 != 1:
-        raise DataError(
-            f"{path} is not a .mat file of version 5 to 7: save it with MATLAB's -v7, or as .npz", code="unknown-format"
-        )
-    try:
+    order = {b"IM": "<", b"MI": ">"}.get(bytes(data[126:HEAD]), "")
+    is_mat = order and struct.unpack(f"{order}H", data[124:126])[0] >> 8 == 1
+    check(is_mat, f"{path} is not a .mat of version 5 to 7: save it with MATLAB's -v7, or as .npz", "unknown-format")
+    with reading(path, ".mat"):
         for matrix in _matrices(data, order):
-            _read_matrix(matrix, order, names, found)
-    except (ValueError, IndexError, struct.error, zlib.error) as error:
-        raise DataError(
-            f"{path} cannot be read as .mat ({brief(error)}): it may be cut short", code="damaged-file"
-        ) from None
-    return found
+            name, kind, shape, at = _read_head(matrix, order)
+            contents[name] = ("not real numbers" if kind is None else np.dtype(kind).name, shape)
+            if kind is not None and name in names:
+                code, numbers, _ = _element(matrix, at, order)
+                if code not in STORED or math.prod(shape) * int(STORED[code][1]) != len(numbers):
+                    raise ValueError(f"array {name[:50]!r} claims shape {shape} but holds another number of bytes")
+                values = np.frombuffer(numbers, f"{order}{STORED[code]}")
+                arrays[name] = values.reshape(shape, order="F").astype(kind, copy=False)
+    return contents, arrays
 
 
 def _matrices(data: memoryview, order: str) -> Iterator[memoryview]:
@@ -72,23 +69,16 @@ def _matrices(data: memoryview, order: str) -> Iterator[memoryview]:
             yield content
 
 
-def _read_matrix(matrix: memoryview, order: str, names: Collection[str], found: MatFile) -> None:
+def _read_head(matrix: memoryview, order: str) -> tuple[str, str | None, tuple[int, ...], int]:
+    """Name, type (None for other than real numbers) and shape of a matrix, and where its numbers begin."""
     _, flags, at = _element(matrix, 0, order)
     _, sides, at = _element(matrix, at, order)
     _, title, at = _element(matrix, at, order)
     (word,) = struct.unpack(f"{order}I", flags[:4])
     shape = tuple(struct.unpack(f"{order}{len(sides) // 4}i", sides))
-    name, kind = bytes(title).decode("latin-1"), CLASSES.get(word & 0xFF)
     if len(shape) < 2 or min(shape) < 0 or max(shape) > len(matrix):
         raise ValueError(f"an array claims shape {shape}")
-    numeric = kind is not None and not word & COMPLEX
-    found.contents[name] = (np.dtype(kind).name if numeric else "not real numbers", shape)
-    if numeric and name in names:
-        code, numbers, _ = _element(matrix, at, order)
-        if code not in STORED or math.prod(shape) * int(STORED[code][1]) != len(numbers):
-            raise ValueError(f"array {name[:50]!r} claims shape {shape} but holds another number of bytes")
-        values = np.frombuffer(numbers, f"{order}{STORED[code]}")
-        found.arrays[name] = values.reshape(shape, order="F").astype(kind, copy=False)
+    return bytes(title).decode("latin-1"), None if word & COMPLEX else CLASSES.get(word & 0xFF), shape, at
 
 
 def _element(content: memoryview, at: int, order: str) -> tuple[int, memoryview, int]:

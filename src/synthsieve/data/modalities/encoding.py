@@ -13,15 +13,15 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from synthsieve.data.checks import check
 from synthsieve.data.dataset import Dataset, Kind
-from synthsieve.data.formats.arrays import bytes_as_floats
+from synthsieve.data.formats.arrays import PIXELS, ImageForm, bytes_as_floats
 from synthsieve.data.input_spec import InputSpec
-from synthsieve.data.modalities.image import PIXELS, ImageForm
 from synthsieve.errors import DataError
 
 ENTRY_POINTS = "synthsieve.modalities"
 MAX_SIDE = 1 << 16  # of a stored image
-SMALLEST_SCALE = float(np.finfo(np.float32).tiny)  # a smaller scale is imprecise: the column counts as constant
+MIN_SCALE = float(np.finfo(np.float32).tiny)  # a smaller scale is imprecise: the column counts as constant
 SIDE_MULTIPLE = 4  # convolutional networks halve images twice
 
 
@@ -52,8 +52,13 @@ class Encoding(Protocol):
 
 def check_shape(x: np.ndarray, shape: tuple[int, ...]) -> None:
     """Raise if examples x (n, ...) do not have this shape each."""
-    if x.shape[1:] != tuple(shape) or x.ndim == 0:
-        raise DataError(f"examples must have shape {tuple(shape)} each, got {x.shape[1:]}", code="shape")
+    fits = x.ndim > 0 and x.shape[1:] == tuple(shape)
+    check(fits, f"examples must have shape {tuple(shape)} each, got {x.shape[1:]}", "shape")
+
+
+def check_rows(rows: np.ndarray) -> None:
+    """Raise if there are no rows to fit an encoding on."""
+    check(len(rows), "an encoding needs at least one training row", "no-training-rows")
 
 
 @dataclass(frozen=True)
@@ -61,14 +66,10 @@ class ImageEncoding:
     """Pixels to [-1, 1] and back: encode(p) = p / 127.5 - 1 for uint8; float images are in [-1, 1] already.
 
     A height or width that is not a multiple of 4 is padded with edge pixels; `decode` crops it again.
-
-    Attributes:
-        shape: (channels, height, width) of one image.
-        form: axes, dtype and value range of the user's images; new images are read in the same way.
     """
 
-    shape: tuple[int, ...]
-    form: ImageForm = PIXELS
+    shape: tuple[int, ...]  # (channels, height, width) of one image
+    form: ImageForm = PIXELS  # of the user's images; new images are read in the same way
 
     @property
     def input_spec(self) -> InputSpec:
@@ -78,8 +79,7 @@ class ImageEncoding:
     def encode(self, x: np.ndarray) -> np.ndarray:
         """float32 (n, *input_spec.shape) in [-1, 1]."""
         check_shape(x, self.shape)
-        if x.dtype not in (np.float32, np.uint8):
-            raise DataError(f"images must be uint8 or float32, got {x.dtype}", code="dtype")
+        check(x.dtype in (np.float32, np.uint8), f"images must be uint8 or float32, got {x.dtype}", "dtype")
         if self.input_spec.shape != self.shape:
             x = np.pad(x, ((0, 0), (0, 0), *(_margins(side) for side in self.shape[1:])), mode="edge")
         return bytes_as_floats(x)
@@ -109,15 +109,10 @@ def _margins(side: int) -> tuple[int, int]:
 
 @dataclass(frozen=True, eq=False)
 class VectorEncoding:
-    """Columns standardized by the training rows: encode(v) = (v - mean) / scale.
+    """Columns standardized by the training rows: encode(v) = (v - mean) / scale."""
 
-    Attributes:
-        mean: float64 (features,).
-        scale: float64 (features,), positive; 1 for a constant column.
-    """
-
-    mean: np.ndarray
-    scale: np.ndarray
+    mean: np.ndarray  # float64 (features,)
+    scale: np.ndarray  # float64 (features,), positive; 1 for a constant column
 
     @property
     def input_spec(self) -> InputSpec:
@@ -148,21 +143,16 @@ class VectorEncoding:
 
 @dataclass(frozen=True)
 class Codec:
-    """How the encoding of one modality is fitted and read.
+    """How the encoding of one modality is fitted and read."""
 
-    Attributes:
-        fit: dataset and training rows -> encoding, from those rows only.
-        read: the result of `to_json` -> encoding; KeyError, TypeError or ValueError if it is damaged.
-    """
-
-    fit: Callable[[Dataset, np.ndarray], Encoding]
-    read: Callable[[dict[str, Any]], Encoding]
+    fit: Callable[[Dataset, np.ndarray], Encoding]  # from these training rows only
+    read: Callable[[dict[str, Any]], Encoding]  # from `to_json`; KeyError, TypeError or ValueError if it is damaged
 
 
 def register_encoding(kind: str, codec: Codec) -> None:
     """Add the encoding of a modality; its name must not be registered yet."""
-    if kind in _CODECS:
-        raise DataError(f"a modality named {kind!r} is registered already: choose another name", code="name-taken")
+    is_new = kind not in _CODECS
+    check(is_new, f"a modality named {kind!r} is registered already: choose another name", "name-taken")
     _CODECS[kind] = codec
 
 
@@ -176,29 +166,19 @@ def from_json(value: dict[str, Any]) -> Encoding:
     try:
         return _codec(value["kind"]).read(value)
     except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
-        raise DataError(
-            f"a stored encoding is damaged or of a later version ({error!r})", code="damaged-encoding"
-        ) from None
+        problem = f"a stored encoding is damaged or of a later version ({error!r})"
+        raise DataError(problem, code="damaged-encoding") from None
 
 
 def _codec(kind: str) -> Codec:
     if kind not in _CODECS:
         for point in entry_points(group=ENTRY_POINTS, name=kind):
             point.load()()  # it calls register_modality
-    if kind not in _CODECS:
-        raise DataError(
-            f"no modality {kind!r} is registered, only {', '.join(sorted(_CODECS))}: call register_modality first",
-            code="unknown-modality",
-        )
+    known = f"only {', '.join(sorted(_CODECS))}: call register_modality first"
+    check(kind in _CODECS, f"no modality {kind!r} is registered, {known}", "unknown-modality")
     found = _CODECS[kind]
-    if isinstance(found, str):
-        codec: Codec = import_module(found).CODEC
-        return codec
-    return found
-
-
-def _fit_image(dataset: Dataset, rows: np.ndarray) -> Encoding:
-    return ImageEncoding(dataset.shape, dataset.metadata or PIXELS)
+    codec: Codec = import_module(found).CODEC if isinstance(found, str) else found
+    return codec
 
 
 def _read_image(value: dict[str, Any]) -> Encoding:
@@ -209,12 +189,11 @@ def _read_image(value: dict[str, Any]) -> Encoding:
 
 
 def _fit_vector(dataset: Dataset, rows: np.ndarray) -> Encoding:
-    if len(rows) == 0:
-        raise DataError("an encoding needs at least one training row", code="no-training-rows")
+    check_rows(rows)
     x = dataset.train.x[rows]
     scale = x.std(axis=0, dtype=np.float64)
     scale[x.max(axis=0) == x.min(axis=0)] = 1.0  # exactly: by rounding, the deviation of a constant column is not 0
-    scale[scale < SMALLEST_SCALE] = 1.0
+    scale[scale < MIN_SCALE] = 1.0
     return VectorEncoding(x.mean(axis=0, dtype=np.float64), scale)
 
 
@@ -226,7 +205,7 @@ def _read_vector(value: dict[str, Any]) -> Encoding:
 
 
 _CODECS: dict[str, Codec | str] = {  # a module's name: its `CODEC` is imported at the first use
-    Kind.IMAGE: Codec(_fit_image, _read_image),
+    Kind.IMAGE: Codec(lambda dataset, _: ImageEncoding(dataset.shape, dataset.metadata or PIXELS), _read_image),
     Kind.VECTOR: Codec(_fit_vector, _read_vector),
     Kind.TABLE: "synthsieve.data.modalities.table.encoding",
     Kind.SOUND: "synthsieve.data.modalities.sound.encoding",

@@ -5,32 +5,23 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from synthsieve.data.checks import brief
+import numpy as np
+from pyarrow import csv
+
+from synthsieve.data.checks import reading
 from synthsieve.data.dataset import Dataset, Examples, Kind
 from synthsieve.data.download import ADULT, obtain
 from synthsieve.data.formats.table import tidied
 from synthsieve.data.labels import read_labels
 from synthsieve.data.modalities.table.rows import read_rows, read_rows_like
 from synthsieve.data.registry import Request
-from synthsieve.errors import DataError
 
 LABEL = "income"
-COLUMNS = (
-    "age",
-    "workclass",
-    "fnlwgt",
-    "education",
-    "education-num",
-    "marital-status",
-    "occupation",
-    "relationship",
-    "race",
-    "sex",
-    "capital-gain",
-    "capital-loss",
-    "hours-per-week",
-    "native-country",
+NAMES = (
+    "age workclass fnlwgt education education-num marital-status occupation relationship race sex capital-gain"
+    " capital-loss hours-per-week native-country"
 )
+COLUMNS = tuple(NAMES.split())
 
 
 def load_adult(request: Request) -> Dataset:
@@ -41,35 +32,19 @@ def load_adult(request: Request) -> Dataset:
     labels = read_labels(_labels(train), origin=train_file.name)
     test_rows = read_rows_like(test.drop_columns([LABEL]), rows.schema, origin=test_file.name)
     test_y = read_labels(_labels(test), origin=test_file.name, classes=labels.classes).y
-    return Dataset(
-        "adult",
-        Kind.TABLE,
-        labels.classes,
-        Examples(rows.x, labels.y),
-        Examples(test_rows.x, test_y),
-        feature_names=COLUMNS,
-        notes=rows.notes,
-        metadata=rows.schema,
-    )
+    train_set, test_set = Examples(rows.x, labels.y), Examples(test_rows.x, test_y)
+    details: dict[str, Any] = {"feature_names": COLUMNS, "notes": rows.notes, "metadata": rows.schema}
+    return Dataset("adult", Kind.TABLE, labels.classes, train_set, test_set, **details)
 
 
 def read_adult(path: Path) -> Any:
     """One of the two files as a pyarrow table with names; the test file's first line and its dots are left out."""
-    import pyarrow as pa
-    from pyarrow import csv
-
-    with path.open("rb") as file:
-        starts_with_comment = file.read(1) == b"|"
-    read = csv.ReadOptions(column_names=[*COLUMNS, LABEL], skip_rows=int(starts_with_comment))
-    try:
+    with reading(path, "Adult's rows", "download it again"):
+        with path.open("rb") as file:
+            starts_with_comment = file.read(1) == b"|"
+        read = csv.ReadOptions(column_names=[*COLUMNS, LABEL], skip_rows=int(starts_with_comment))
         return tidied(csv.read_csv(path, read_options=read))[0]
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise DataError(
-            f"{path} cannot be read as Adult's rows ({brief(error)}): download it again", code="damaged-file"
-        ) from None
 
 
-def _labels(table: Any) -> Any:
-    import numpy as np
-
+def _labels(table: Any) -> np.ndarray:
     return np.array([str(text or "").rstrip(".") for text in table.column(LABEL).to_pylist()], dtype=str)

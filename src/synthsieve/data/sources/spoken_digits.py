@@ -38,13 +38,9 @@ def find_recordings(data_dir: Path | None) -> Path:
     It is not downloaded: the publisher ships a git repository, whose archives have no fixed checksum.
     """
     roots = [cache_dir()] if data_dir is None else [Path(data_dir), cache_dir()]
-    for root in roots:
-        for name in FOLDERS:
-            folder = root / name
-            if folder.is_dir() and any(NAME.fullmatch(path.name) for path in folder.iterdir()):
-                return folder
-    raise DataError(
-        f"no recordings named DIGIT_SPEAKER_TAKE.wav lie in {roots[0] / 'spoken-digits' / 'recordings'}: get the"
-        f" archive of {PUBLISHER} and unpack its folder `recordings` there, or name it with --data-dir",
-        code="missing-data",
-    )
+    for folder in (root / name for root in roots for name in FOLDERS):
+        if folder.is_dir() and any(NAME.fullmatch(path.name) for path in folder.iterdir()):
+            return folder
+    problem = f"no recordings named DIGIT_SPEAKER_TAKE.wav lie in {roots[0] / 'spoken-digits' / 'recordings'}"
+    advice = f"unpack the folder `recordings` of {PUBLISHER} there, or name it with --data-dir"
+    raise DataError(f"{problem}: {advice}", code="missing-data")

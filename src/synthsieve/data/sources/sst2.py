@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 
-from synthsieve.data.checks import brief
+from synthsieve.data.checks import check, reading
 from synthsieve.data.dataset import Dataset, Examples, Kind
 from synthsieve.data.download import cache_dir
 from synthsieve.data.labels import read_labels
-from synthsieve.data.modalities.text.sentences import Texts, store_texts
+from synthsieve.data.modalities.text.encoding import Texts, store_texts
 from synthsieve.data.registry import Request
 from synthsieve.errors import DataError
 
@@ -28,14 +28,8 @@ def load_sst2(request: Request) -> Dataset:
     folder = find_files(request.data_dir)
     (train, train_y), (test, test_y) = (_read(folder / name) for name in FILES)
     dtype = max(train.x.dtype, test.x.dtype, key=lambda one: one.itemsize)
-    return Dataset(
-        "sst2",
-        Kind.TEXT,
-        CLASSES,
-        Examples(train.x.astype(dtype), train_y),
-        Examples(test.x.astype(dtype), test_y),
-        notes=(*train.notes, *test.notes),
-    )
+    train_set, test_set = Examples(train.x.astype(dtype), train_y), Examples(test.x.astype(dtype), test_y)
+    return Dataset("sst2", Kind.TEXT, CLASSES, train_set, test_set, notes=train.notes + test.notes)
 
 
 def find_files(data_dir: Path | None) -> Path:
@@ -45,26 +39,21 @@ def find_files(data_dir: Path | None) -> Path:
     for folder in folders:
         if all((folder / name).is_file() for name in FILES):
             return folder
-    raise DataError(
-        f"sst2 needs {FILES[0]} and {FILES[1]}, found in none of {', '.join(map(str, folders))}: download SST-2 from"
-        f" {PAGE} and name its folder with --data-dir",
-        code="missing-data",
-    )
+    problem = f"sst2 needs {FILES[0]} and {FILES[1]}, found in none of {', '.join(map(str, folders))}"
+    advice = f"download SST-2 from {PAGE} and name its folder with --data-dir"
+    raise DataError(f"{problem}: {advice}", code="missing-data")
 
 
 def _read(path: Path) -> tuple[Texts, np.ndarray]:
     """The sentences and their classes, int64 (n,)."""
-    try:
+    with reading(path, "text in UTF-8", "download it again"):
         lines = path.read_text(encoding="utf-8").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{path} cannot be read ({brief(error)}): download it again", code="damaged-file") from None
     header = lines[0].strip().split("\t")
-    if len(header) != 2 or "label" not in header:
-        raise DataError(f"{path} needs a header with label and sentence, but has {header}", code="missing-column")
+    valid = len(header) == 2 and "label" in header
+    check(valid, f"{path} needs a header with label and sentence, but has {header}", "missing-column")
     rows = [line.rstrip("\r").split("\t") for line in lines[1:] if line.strip()]
     wrong = next((number for number, row in enumerate(rows, start=2) if len(row) != 2), None)
-    if wrong is not None:
-        raise DataError(f"{path}: row {wrong} is not a label and a sentence: download it again", code="damaged-file")
+    check(wrong is None, f"{path}: row {wrong} is not a label and a sentence: download it again", "damaged-file")
     column = header.index("label")
     labels = read_labels(np.array([row[column] for row in rows], dtype=str), origin=path.name, classes=("0", "1"))
     return store_texts([row[1 - column] for row in rows], origin=path.name), labels.y

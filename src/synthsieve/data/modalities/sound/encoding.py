@@ -7,29 +7,23 @@ from typing import Any
 
 import numpy as np
 
+from synthsieve.data.checks import check
 from synthsieve.data.dataset import Dataset, Kind
 from synthsieve.data.input_spec import InputSpec
-from synthsieve.data.modalities.encoding import Codec, Encoding, check_shape
+from synthsieve.data.modalities.encoding import Codec, Encoding, check_rows, check_shape
 from synthsieve.data.modalities.sound.format import SoundFormat, Waveforms
 from synthsieve.data.modalities.sound.mel import griffin_lim
-from synthsieve.errors import DataError
 
 BLOCK = 100  # sounds per call of griffin_lim: some ten megabytes
 
 
 @dataclass(frozen=True, eq=False)
 class SoundEncoding:
-    """encode(x) = (x - mean of its band) / scale.
-
-    Attributes:
-        form: the parameters of the spectrograms.
-        mean: float64 (mels,), decibels; of the training rows.
-        scale: the standard deviation from it over all bands and frames; 1 if there is none.
-    """
+    """encode(x) = (x - mean of its band) / scale."""
 
     form: SoundFormat
-    mean: np.ndarray
-    scale: float
+    mean: np.ndarray  # float64 (mels,), decibels; of the training rows
+    scale: float  # the standard deviation from it over all bands and frames; 1 if there is none
 
     @property
     def input_spec(self) -> InputSpec:
@@ -53,21 +47,14 @@ class SoundEncoding:
         return Waveforms([sound for block in blocks for sound in block], self.form.rate)
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "kind": Kind.SOUND.value,
-            "form": self.form.to_json(),
-            "mean": self.mean.tolist(),
-            "scale": self.scale,
-        }
+        numbers = {"mean": self.mean.tolist(), "scale": self.scale}
+        return {"kind": Kind.SOUND.value, "form": self.form.to_json(), **numbers}
 
 
 def _fit(dataset: Dataset, rows: np.ndarray) -> Encoding:
-    if not isinstance(dataset.metadata, SoundFormat):
-        raise DataError(
-            f"{dataset.name}: `metadata` must be a SoundFormat, got {dataset.metadata!r}", code="no-sound-format"
-        )
-    if len(rows) == 0:
-        raise DataError("an encoding needs at least one training row", code="no-training-rows")
+    problem = f"{dataset.name}: `metadata` must be a SoundFormat, got {dataset.metadata!r}"
+    check(isinstance(dataset.metadata, SoundFormat), problem, "no-sound-format")
+    check_rows(rows)
     x = dataset.train.x[rows]
     check_shape(x, dataset.metadata.shape)
     mean = x.mean(axis=(0, 1, 3), dtype=np.float64)

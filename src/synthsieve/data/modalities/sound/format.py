@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from synthsieve.errors import DataError
+from synthsieve.data.checks import check
 
 MAX_RATE = 384_000
 MAX_SIDE = 1024
@@ -21,53 +21,33 @@ MIN_FFT = 256  # at low rates: with fewer frequencies some bands would be empty
 class SoundFormat:
     """A log-mel spectrogram (mels, frames) of `seconds`, in decibels relative to its maximum.
 
-    Attributes:
-        rate: samples per second.
-        n_fft: samples of one window, even.
-        hop: samples from one frame to the next, at most n_fft / 2; frame t is centred at sample (t + 1/2) hop.
-        mels, frames: number of bands and of time steps, multiples of 4 for convolutional networks.
-        low, high: the lowest and the highest frequency, in Hz.
-        floor: the minimum, in decibels, below 0; silence is all floor.
-        trim: quiet ends are removed if they are this many decibels below the loudest part; None keeps them.
-        stretch: a sound of any length fills all frames at its original pitch, so that the speed of speech does not
-            matter. Otherwise longer sounds are cropped at both ends, and shorter ones padded with silence.
+    With `stretch`, a sound of any length fills all frames at its original pitch, so that the speed of speech does not
+    matter. Otherwise longer sounds are cropped at both ends, and shorter ones padded with silence.
     """
 
-    rate: int = 8000
-    n_fft: int = 512
-    hop: int = 136
-    mels: int = 24
-    frames: int = 24
-    low: float = 100.0
-    high: float = 3800.0
-    floor: float = -50.0
-    trim: float | None = 30.0
+    rate: int = 8000  # samples per second
+    n_fft: int = 512  # samples of one window, even
+    hop: int = 136  # samples from one frame to the next, at most n_fft / 2; frame t is centred at (t + 1/2) hop
+    mels: int = 24  # number of bands, a multiple of 4 for convolutional networks
+    frames: int = 24  # number of time steps, a multiple of 4
+    low: float = 100.0  # the lowest frequency, in Hz
+    high: float = 3800.0  # the highest
+    floor: float = -50.0  # the minimum, in decibels, below 0; silence is all floor
+    trim: float | None = 30.0  # quiet ends are removed if they are this many decibels below the loudest part
     stretch: bool = True
 
     def __post_init__(self) -> None:
-        for name, low, high in (
-            ("rate", 1, MAX_RATE),
-            ("n_fft", 2, MAX_FFT),
-            ("hop", 1, self.n_fft // 2),
-            ("mels", 4, MAX_SIDE),
-            ("frames", 4, MAX_SIDE),
-        ):
-            value = getattr(self, name)
-            multiple = {"n_fft": 2, "mels": 4, "frames": 4}.get(name, 1)
-            if not isinstance(value, int) or not low <= value <= high or value % multiple:
-                expected = f"an integer from {low} to {high:,}" + f", a multiple of {multiple}" * (multiple > 1)
-                raise DataError(f"{name} of a sound format must be {expected}, got {value!r}", code="sound-format")
-        if not 0 <= self.low < self.high <= self.rate / 2:
-            raise DataError(
-                f"a sound format needs 0 <= low < high <= rate / 2, got low={self.low:g}, high={self.high:g},"
-                f" rate={self.rate}",
-                code="sound-format",
-            )
-        if not (isfinite(self.floor) and self.floor < 0) or (self.trim is not None and not self.trim > 0):
-            raise DataError(
-                f"a sound format needs floor < 0 and trim > 0 or None, got floor={self.floor}, trim={self.trim}",
-                code="sound-format",
-            )
+        ranges = {"rate": MAX_RATE, "n_fft": MAX_FFT, "hop": self.n_fft // 2, "mels": MAX_SIDE, "frames": MAX_SIDE}
+        for name, high in ranges.items():
+            value, multiple = getattr(self, name), {"n_fft": 2, "mels": 4, "frames": 4}.get(name, 1)
+            valid = isinstance(value, int) and multiple <= value <= high and value % multiple == 0
+            expected = f"an integer from {multiple} to {high:,}, a multiple of {multiple}"
+            check(valid, f"{name} of a sound format must be {expected}, got {value!r}", "sound-format")
+        came = f"low={self.low:g}, high={self.high:g}, rate={self.rate}, floor={self.floor}, trim={self.trim}"
+        valid = 0 <= self.low < self.high <= self.rate / 2
+        check(valid, f"a sound format needs 0 <= low < high <= rate / 2, got {came}", "sound-format")
+        valid = isfinite(self.floor) and self.floor < 0 and (self.trim is None or self.trim > 0)
+        check(valid, f"a sound format needs floor < 0 and trim > 0 or None, got {came}", "sound-format")
 
     @property
     def samples(self) -> int:
@@ -106,15 +86,10 @@ class SoundFormat:
 
 @dataclass(frozen=True)
 class Waveforms:
-    """Sounds.
+    """Sounds."""
 
-    Attributes:
-        sounds: float32 arrays of samples in [-1, 1], of any length.
-        rate: samples per second.
-    """
-
-    sounds: Sequence[np.ndarray]
-    rate: int
+    sounds: Sequence[np.ndarray]  # float32 arrays of samples in [-1, 1], of any length
+    rate: int  # samples per second
 
     def __len__(self) -> int:
         return len(self.sounds)

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 from scipy.signal import get_window
 
+from synthsieve.data.checks import check
 from synthsieve.data.modalities.sound.format import SoundFormat
-from synthsieve.errors import DataError
 
 ITERATIONS = 60
 MOMENTUM = 0.9
 NNLS_UPDATES = 30
 PEAK = 0.9  # of generated waveforms: a spectrogram is relative, without a loudness
-TINY = 1e-12
+EPSILON = 1e-12
 MAX_STRETCH = 3  # a longer sound is cropped first, so that its frames do not lie too far apart
 
 
@@ -48,13 +48,10 @@ def mel_filterbank(form: SoundFormat) -> np.ndarray:
     spacing = (mel_of_hertz(form.high) - mel_of_hertz(form.low)) / (form.mels + 1)
     centres = mel_of_hertz(form.low) + spacing * np.arange(1, form.mels + 1)
     bank: np.ndarray = np.maximum(0.0, 1.0 - np.abs(mel[None] - centres[:, None]) / spacing)
-    if not bank.any(axis=1).all():
-        band = int(np.flatnonzero(~bank.any(axis=1))[0])
-        raise DataError(
-            f"a sound format with {form.mels} mels needs a larger n_fft than {form.n_fft}: band {band} at"
-            f" {centre_frequencies(form)[band]:.0f} Hz lies between two frequency bins",
-            code="sound-format",
-        )
+    band = int(bank.any(axis=1).argmin())
+    where = f"band {band} at {centre_frequencies(form)[band]:.0f} Hz lies between two frequency bins"
+    problem = f"a sound format with {form.mels} mels needs a larger n_fft than {form.n_fft}: {where}"
+    check(bank[band].any(), problem, "sound-format")
     bank.setflags(write=False)
     return bank
 
@@ -107,7 +104,7 @@ def griffin_lim(decibels: np.ndarray, form: SoundFormat, *, iterations: int = IT
     magnitude = np.sqrt(_bins_of_bands(power, form)).astype(np.float32)  # (n, frames, bins)
     waveforms = _waveform_of_magnitude(magnitude, form, iterations)
     peak = np.abs(waveforms).max(axis=1, keepdims=True)
-    return np.divide(PEAK * waveforms, peak, out=np.zeros_like(waveforms), where=peak > TINY)
+    return np.divide(PEAK * waveforms, peak, out=np.zeros_like(waveforms), where=peak > EPSILON)
 
 
 def _bins_of_bands(power: np.ndarray, form: SoundFormat) -> np.ndarray:
@@ -120,7 +117,7 @@ def _bins_of_bands(power: np.ndarray, form: SoundFormat) -> np.ndarray:
     spread = (bands / bank.sum(axis=1)) @ bank
     wanted, square = bands @ bank, bank.T @ bank
     for _ in range(NNLS_UPDATES):
-        spread *= wanted / (spread @ square + TINY)
+        spread *= wanted / (spread @ square + EPSILON)
     return spread
 
 
@@ -133,11 +130,8 @@ def _waveform_of_magnitude(magnitude: np.ndarray, form: SoundFormat, iterations:
     phase = 2 * torch.pi * (form.hop * frame * bin_ / form.n_fft + 0.5 * bin_.square() / len(bin_))
     # A silent frame on either side: istft, which starts and ends at the centre of a frame, then covers all samples.
     target, phase = (functional.pad(t, (1, 1)) for t in (torch.from_numpy(magnitude).mT, phase))
-    stft: dict[str, Any] = {
-        "n_fft": form.n_fft,
-        "hop_length": form.hop,
-        "window": torch.from_numpy(_window(form)).float(),
-    }
+    window = torch.from_numpy(_window(form)).float()
+    stft: dict[str, Any] = {"n_fft": form.n_fft, "hop_length": form.hop, "window": window}
     spectrum, previous = torch.polar(target, phase.float().expand_as(target)), torch.zeros(())
     for _ in range(iterations):
         waveform = torch.istft(spectrum, **stft)

@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 from scipy.signal import resample_poly
 
+from synthsieve.data.checks import check
 from synthsieve.data.formats.audio import read_audio, read_header
 from synthsieve.data.modalities.sound.format import SoundFormat
 from synthsieve.data.modalities.sound.mel import log_mel
-from synthsieve.errors import DataError
 from synthsieve.io.progress import NullProgress, Progress
 
 MAX_INFERRED_RATE = 16_000  # faster sounds are resampled: speech and most noises are below 8 kHz
@@ -37,12 +37,9 @@ def from_waveforms(waveforms: Sequence[np.ndarray] | np.ndarray, rate: int, form
     x = np.empty((len(waveforms), *form.shape), dtype=np.float32)
     for i, waveform in enumerate(waveforms):
         sound = np.asarray(waveform)
-        if sound.ndim != 1 or sound.dtype.kind not in "fiu" or not len(sound) or not np.isfinite(sound).all():
-            raise DataError(
-                f"a waveform must be finite numbers (samples,), at least one, but number {i} is {sound.dtype}"
-                f" {sound.shape}: average its channels, and remove empty or non-finite sounds",
-                code="waveform",
-            )
+        valid = sound.ndim == 1 and sound.dtype.kind in "fiu" and len(sound) and np.isfinite(sound).all()
+        came = f"number {i} is {sound.dtype} {sound.shape}: average its channels, or remove it"
+        check(valid, f"a waveform must be finite numbers (samples,), at least one, but {came}", "waveform")
         x[i, 0] = log_mel(resampled(sound, rate, form.rate), form)
     return x
 
@@ -55,8 +52,7 @@ def format_of_files(paths: Sequence[Path]) -> SoundFormat:
 
 def format_of_lengths(seconds: Sequence[float], rates: Sequence[int]) -> SoundFormat:
     """The same from the length in seconds and the rate of each sound."""
-    if not len(seconds):
-        raise DataError("a sound format needs at least one sound", code="no-rows")
+    check(len(seconds), "a sound format needs at least one sound", "no-rows")
     values, counts = np.unique(np.asarray(rates), return_counts=True)
     form = SoundFormat().at_rate(min(int(values[np.argmax(counts)]), MAX_INFERRED_RATE))
     wanted = float(np.median(np.asarray(seconds))) * form.rate / form.hop

@@ -13,15 +13,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from synthsieve.data.checks import brief
+from synthsieve.data.checks import check
 from synthsieve.data.modalities.table.schema import Column, ColumnType, arrow_type, is_number, is_text, type_name
 from synthsieve.errors import DataError
+from synthsieve.io.printable import brief
 
 MIN_ROWS_FOR_ID = 20  # in a shorter table, distinct values do not suggest an id
 DISTINCT_FOR_ID = 0.9  # of the texts that are not missing
 ID_NAME = re.compile(r"(^|[_\s.-])(id|uuid|guid|key|index|rownum|row)$|^unnamed: 0$|[a-z](Id|ID)$")
 TRUE, FALSE = ("true", "yes", "y", "t", "1"), ("false", "no", "n", "f", "0")
-SMALLEST_NUMBER = 1e-290  # smaller is taken as 0: float64 cannot divide by differences of such numbers
+MIN_NUMBER = 1e-290  # smaller is taken as 0: float64 cannot divide by differences of such numbers
 MAX_DECIMALS = 15  # that every float64 below 1 can represent
 MAX_EXACT_INTEGER = 2.0**53  # up to it float64 represents every integer
 MAX_MICROSECONDS = 9_223_372_036_854_774  # the largest float64 whose nanoseconds fit into 64 bits
@@ -43,7 +44,12 @@ def read_column(raw: Any, name: str, given: ColumnType | None, *, origin: str) -
         words = _categories(raw, name, kind, origin)
         if order and kind is ColumnType.CATEGORY:
             words = tuple(sorted(words, key=order.__getitem__))
-        column = Column(name, kind, _type_of_words(words, arrow), words)
+        written = arrow_type(arrow)
+        try:
+            pa.array(words, pa.string()).cast(getattr(written, "value_type", written))
+        except pa.ArrowException:  # they cannot be written in the type of the source
+            arrow = "string"
+        column = Column(name, kind, arrow, words)
     elif kind is ColumnType.DATE:
         raw = _as_date(raw, name, origin)
         column = Column(name, kind, str(raw.type))
@@ -71,12 +77,8 @@ def guess_type(raw: Any, name: str, *, origin: str, is_dictionary: bool = False)
         return ColumnType.BOOLEAN
     if pa.types.is_temporal(raw.type) and not pa.types.is_interval(raw.type):
         return ColumnType.DATE
-    if not is_number(raw.type):
-        raise DataError(
-            f"{origin}: cells must be numbers, text, booleans or dates, but column {name!r} is {raw.type}: convert it,"
-            ' or drop it with the type "ignore" in a schema',
-            code="column-type",
-        )
+    advice = f'column {name!r} is {raw.type}: convert it, or drop it with the type "ignore" in a schema'
+    check(is_number(raw.type), f"{origin}: cells must be numbers, text, booleans or dates, but {advice}", "column-type")
     if pa.types.is_integer(raw.type) and pc.count_distinct(raw).as_py() == len(raw) >= MIN_ROWS_FOR_ID:
         steps = np.diff(raw.to_numpy())  # as integers: float64 rounds large ones
         if (steps == 1).all() or ID_NAME.search(name) or ID_NAME.search(name.lower()):
@@ -97,21 +99,19 @@ def cells(raw: Any, column: Column, *, origin: str) -> tuple[np.ndarray, int]:
         return _floats(index), index.null_count - texts.null_count
     try:
         if column.type is ColumnType.DATE:
-            return _date_counts(_as_date(raw, column.name, origin), column), 0
+            kind = _stored_date(arrow_type(column.arrow))
+            counts = _as_date(raw, column.name, origin).cast(kind, safe=False)
+            return _floats(counts.cast(pa.from_numpy_dtype(_date_dtype(kind)))), 0
         if column.type is ColumnType.BOOLEAN and not pa.types.is_boolean(raw.type):
             return _booleans(_as_text(raw, column.name, origin), column.name, origin), 0
         values = _floats(raw)
     except (pa.ArrowException, ValueError) as error:
         expected = column.arrow if column.type is ColumnType.DATE else column.type
         raise _unreadable(f"must be a {expected}", column.name, origin, error) from None
-    if np.isinf(values).any():
-        row = int(np.flatnonzero(np.isinf(values))[0]) + 1
-        raise DataError(
-            f"{origin}: column {column.name!r} must be finite or empty, but data row {row} is infinite: correct or"
-            " empty the cell",
-            code="infinite-cell",
-        )
-    values[np.abs(values) < SMALLEST_NUMBER] = 0.0
+    infinite = np.isinf(values)
+    where = f"column {column.name!r}, data row {int(infinite.argmax()) + 1}"
+    check(not infinite.any(), f"{origin}: cells must be finite or empty, but {where} is infinite", "infinite-cell")
+    values[np.abs(values) < MIN_NUMBER] = 0.0
     return values, 0
 
 
@@ -145,11 +145,11 @@ def cells_to_arrow(values: np.ndarray, column: Column) -> Any:
         )
     if column.type is ColumnType.BOOLEAN:
         return pa.array(known > 0.5, mask=missing)
-    if str(kind).startswith("timestamp[ns"):  # stored as microseconds
-        counts = round_to_integers(np.clip(known, -MAX_MICROSECONDS, MAX_MICROSECONDS), np.int64)
-        return pa.array(counts, mask=missing).cast(pa.timestamp("us", kind.tz)).cast(kind)
     if pa.types.is_temporal(kind):
-        return pa.array(round_to_integers(known, _date_dtype(kind)), mask=missing).cast(kind)
+        stored = _stored_date(kind)
+        if stored != kind:
+            known = np.clip(known, -MAX_MICROSECONDS, MAX_MICROSECONDS)
+        return pa.array(round_to_integers(known, _date_dtype(kind)), mask=missing).cast(stored).cast(kind)
     if pa.types.is_integer(kind):
         return pa.array(round_to_integers(known, kind.to_pandas_dtype()), mask=missing)
     return pa.array(values, mask=missing).cast(kind)
@@ -233,24 +233,11 @@ def _order(raw: Any, name: str, origin: str) -> dict[str, int]:
     return {word: rank for rank, word in reversed(list(enumerate(words)))}
 
 
-def _type_of_words(words: tuple[str, ...], arrow: str) -> str:
-    """The Arrow type in which categories are written: the source's, or text if they cannot be cast to it."""
-    kind = arrow_type(arrow)
-    try:
-        pa.array(words, pa.string()).cast(kind.value_type if pa.types.is_dictionary(kind) else kind)
-    except pa.ArrowException:
-        return "string"
-    return arrow
-
-
 def _check_booleans(texts: list[str], name: str, origin: str) -> None:
     other = [text for text in texts if text.lower() not in (*TRUE, *FALSE)]
-    if other:
-        raise DataError(
-            f"{origin}: a boolean column must contain {'/'.join(TRUE)} or {'/'.join(FALSE)}, but {name!r} contains"
-            f" {other[0]!r}: make it a category",
-            code="not-boolean",
-        )
+    came = f"but {name!r} contains {''.join(other[:1])!r}: make it a category"
+    expected = f"a boolean column must contain {'/'.join(TRUE)} or {'/'.join(FALSE)}"
+    check(not other, f"{origin}: {expected}, {came}", "not-boolean")
 
 
 def _booleans(texts: Any, name: str, origin: str) -> np.ndarray:
@@ -267,21 +254,17 @@ def _as_date(raw: Any, name: str, origin: str) -> Any:
     if pa.types.is_temporal(raw.type):
         return raw
     try:
-        return raw.cast(pa.date32())
-    except pa.ArrowException:
-        pass
-    try:
-        return raw.cast(pa.timestamp("us"))
+        try:
+            return raw.cast(pa.date32())
+        except pa.ArrowException:
+            return raw.cast(pa.timestamp("us"))
     except pa.ArrowException as error:
         raise _unreadable("must contain dates such as 2024-12-31", name, origin, error) from None
 
 
-def _date_counts(raw: Any, column: Column) -> np.ndarray:
-    """Days, milliseconds, ... since 1970 in the unit of the column; nanoseconds as microseconds, for float64."""
-    kind = arrow_type(column.arrow)
-    if str(kind).startswith("timestamp[ns"):
-        kind = pa.timestamp("us", kind.tz)
-    return _floats(raw.cast(kind, safe=False).cast(pa.from_numpy_dtype(_date_dtype(kind))))
+def _stored_date(kind: Any) -> Any:
+    """The temporal type that cells count in: microseconds instead of nanoseconds, for float64."""
+    return pa.timestamp("us", kind.tz) if str(kind).startswith("timestamp[ns") else kind
 
 
 def _date_dtype(kind: Any) -> Any:

@@ -9,28 +9,22 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from synthsieve.data.checks import brief
-from synthsieve.data.labels import listed
+from synthsieve.data.checks import check, check_unique
 from synthsieve.data.modalities.table.cells import cells, cells_to_arrow, read_column
-from synthsieve.data.modalities.table.schema import ColumnType, TableSchema, check_names, column_type, repeated_names
+from synthsieve.data.modalities.table.schema import ColumnType, TableSchema, column_type
 from synthsieve.errors import DataError
+from synthsieve.io.printable import brief, did_you_mean, listed
 
 MAX_COLUMNS = 50_000
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Stored rows.
+    """Stored rows."""
 
-    Attributes:
-        x: float64 (n, columns), NaN where a cell is missing.
-        schema: of the columns.
-        notes: messages for the user.
-    """
-
-    x: np.ndarray
+    x: np.ndarray  # float64 (n, columns), NaN where a cell is missing
     schema: TableSchema
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # messages for the user
 
 
 def rows_from_arrow(
@@ -67,19 +61,15 @@ def rows_like(table: Any, schema: TableSchema) -> np.ndarray:
 def read_rows(table: Any, *, types: Mapping[str, ColumnType] | None = None, origin: str = "the table") -> Rows:
     """The rows of a pyarrow table; column types that are not in `types` are inferred."""
     names, types = _distinct_names(table, origin), types or {}
-    check_names(types, names, origin=origin)
-    read = [
-        read_column(table.column(name), name, types.get(name), origin=origin)
-        for name in names
-        if types.get(name) is not ColumnType.IGNORE
-    ]
+    for name in types:
+        hint = f"{origin} has no column {name!r}, but the schema names it: {did_you_mean(name, names)}"
+        check(name in names, hint, "missing-column")
+    used = [name for name in names if types.get(name) is not ColumnType.IGNORE]
+    read = [read_column(table.column(name), name, types.get(name), origin=origin) for name in used]
     schema = TableSchema(tuple(column for column, _ in read))
-    if not any(column.is_modelled for column in schema.columns):
-        raise DataError(
-            f"{origin} has no column to model: at least one of numbers, categories or dates is needed",
-            code="no-columns",
-        )
     unused = [f"{column.name!r} ({column.type})" for column in schema.columns if not column.is_modelled]
+    problem = "no column to model: at least one of numbers, categories or dates is needed"
+    check(len(unused) < len(read), f"{origin} has {problem}", "no-columns")
     notes = (f"columns not used for training: {', '.join(unused)}",) if unused else ()
     return Rows(np.stack([values for _, values in read], axis=1), schema, notes)
 
@@ -92,8 +82,7 @@ def read_rows_like(table: Any, schema: TableSchema, *, origin: str = "the table"
     """
     names = _distinct_names(table, origin)
     absent = [column.name for column in schema.columns if column.is_modelled and column.name not in names]
-    if absent:
-        raise DataError(f"{origin} lacks the training columns {listed(absent)}", code="missing-column")
+    check(not absent, f"{origin} lacks the training columns {listed(absent)}", "missing-column")
     extra = [name for name in names if name not in schema.names]
     notes = [f"columns unknown from training are ignored ({len(extra)}): {listed(extra)}"] if extra else []
     x = np.full((table.num_rows, len(schema)), np.nan)
@@ -110,28 +99,19 @@ def arrow_from_rows(x: np.ndarray, schema: TableSchema) -> Any:
 
     Integer ids continue after the largest of the source, within the range of their type; other ids are null.
     """
-    if x.ndim != 2 or x.shape[1] != len(schema):
-        raise DataError(f"rows must have shape (n, {len(schema)}), got {x.shape}", code="shape")
+    fits = x.ndim == 2 and x.shape[1] == len(schema)
+    check(fits, f"rows must have shape (n, {len(schema)}), got {x.shape}", "shape")
     return pa.table({column.name: cells_to_arrow(x[:, i], column) for i, column in enumerate(schema.columns)})
 
 
 def check_width(columns: int, *, origin: str) -> None:
     """Raise if there are more columns than a table may have: each is encoded separately."""
-    if columns > MAX_COLUMNS:
-        raise DataError(
-            f"{origin}: a table may have at most {MAX_COLUMNS:,} columns, got {columns:,}: store numbers as vectors in"
-            " an .npz",
-            code="too-many-columns",
-        )
+    problem = f"a table may have at most {MAX_COLUMNS:,} columns, got {columns:,}: store numbers as vectors in an .npz"
+    check(columns <= MAX_COLUMNS, f"{origin}: {problem}", "too-many-columns")
 
 
 def _distinct_names(table: Any, origin: str) -> list[str]:
     names = list(table.column_names)
     check_width(len(names), origin=origin)
-    repeated = repeated_names(names)
-    if repeated:
-        raise DataError(
-            f"{origin}: column names must be unique, but {listed(repeated)} occur more than once",
-            code="repeated-column",
-        )
+    check_unique(names, origin)
     return names

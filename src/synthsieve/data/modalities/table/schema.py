@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections import Counter
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from enum import StrEnum
@@ -17,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from synthsieve.data.labels import listed
+from synthsieve.data.checks import check
 from synthsieve.errors import DataError
 
 
@@ -42,23 +40,14 @@ CHOICES = tuple(kind.value for kind in ColumnType if kind is not ColumnType.MISS
 
 @dataclass(frozen=True)
 class Column:
-    """One column.
+    """One column."""
 
-    Attributes:
-        name: as in the source.
-        type: the column type.
-        arrow: the name of its Arrow type, for reading and writing: `int64`, `string`, `timestamp[us]`.
-        categories: the text of each category index; for booleans given as words, of 0 and 1.
-        decimals: digits after the point, for numbers; 0 for integers, None if more than fifteen.
-        low, high: the range of values, for numbers, dates and integer ids.
-    """
-
-    name: str
+    name: str  # as in the source
     type: ColumnType
-    arrow: str
-    categories: tuple[str, ...] = ()
-    decimals: int | None = None
-    low: float | None = None
+    arrow: str  # the name of its Arrow type, for reading and writing: `int64`, `string`, `timestamp[us]`
+    categories: tuple[str, ...] = ()  # the text of each category index; for booleans given as words, of 0 and 1
+    decimals: int | None = None  # digits after the point, for numbers; None if more than fifteen
+    low: float | None = None  # the range of values, for numbers, dates and integer ids
     high: float | None = None
 
     @property
@@ -96,32 +85,15 @@ class TableSchema:
 
 def read_types(path: Path) -> dict[str, ColumnType]:
     """The column types in a TOML file, under `[columns]`: age = "number", zip = "category"."""
+    advice = 'write one section, [columns], with lines such as age = "number"'
     try:
         value = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:  # a number of too many digits is no TOMLDecodeError
-        raise DataError(
-            f"{path} cannot be read as a schema ({error}): write TOML with a [columns] section", code="schema-file"
-        ) from None
+        raise DataError(f"{path} cannot be read as a schema in TOML ({error}): {advice}", code="schema-file") from None
     columns = value.get("columns")
-    if set(value) != {"columns"} or not isinstance(columns, dict):
-        raise DataError(
-            f'{path} must contain one section, [columns], with lines such as age = "number"', code="schema-file"
-        )
-    return {name: column_type(name, given, origin=str(path)) for name, given in columns.items()}
-
-
-def repeated_names(names: list[str]) -> list[str]:
-    """The names that occur more than once, sorted."""
-    return sorted(name for name, times in Counter(names).items() if times > 1)
-
-
-def check_names(types: Mapping[str, ColumnType], names: list[str], *, origin: str) -> None:
-    """Raise if `types` names a column that does not exist."""
-    for name in types:
-        if name not in names:
-            close = get_close_matches(name, names, n=1)
-            hint = f"did you mean {close[0]!r}" if close else f"its columns are {listed(names)}"
-            raise DataError(f"{origin} has no column {name!r}, but the schema names it: {hint}?", code="missing-column")
+    valid = set(value) == {"columns"} and isinstance(columns, dict)
+    check(valid, f"{path} is not a schema: {advice}", "schema-file")
+    return {name: column_type(name, given, origin=str(path)) for name, given in value["columns"].items()}
 
 
 def column_type(name: str, given: Any, *, origin: str) -> ColumnType:
@@ -129,11 +101,8 @@ def column_type(name: str, given: Any, *, origin: str) -> ColumnType:
     if given in CHOICES:
         return ColumnType(given)
     close = get_close_matches(str(given), CHOICES, n=1)
-    hint = f": did you mean {close[0]!r}?" if close else ""
-    raise DataError(
-        f"{origin}: the type of column {name!r} must be one of {', '.join(CHOICES)}, got {given!r}{hint}",
-        code="column-type",
-    )
+    expected = f"one of {', '.join(CHOICES)}, got {given!r}" + (f": did you mean {close[0]!r}?" if close else "")
+    raise DataError(f"{origin}: the type of column {name!r} must be {expected}", code="column-type")
 
 
 def arrow_type(name: str) -> Any:

@@ -22,10 +22,7 @@ def word_vectors(sentences: np.ndarray, num_words: int, *, dimensions: int = DIM
     """A vector for each word: float32 (num_words, at most dimensions); zeros for a word that occurs only alone.
 
     A word with share p of all words has norm RARE / (RARE + p): frequent words carry little information.
-
-    Args:
-        sentences: int64 (n, length), word indices below `num_words`; -1 for none.
-        num_words: size of the vocabulary.
+    `sentences` are int64 (n, length), word indices below `num_words`, the size of the vocabulary; -1 for none.
     """
     from sklearn.utils.extmath import randomized_svd
 

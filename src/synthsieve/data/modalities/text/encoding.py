@@ -1,4 +1,4 @@
-"""The encoding of sentences as word indices: a vocabulary fitted on the training rows, and a fixed length.
+"""Sentences, stored as UTF-8 bytes, and their encoding as word indices of a vocabulary, in a fixed length.
 
 Words are lower case; a run of punctuation is a word too. Words outside the vocabulary are `<unk>`.
 """
@@ -6,6 +6,7 @@ Words are lower case; a run of punctuation is a word too. Words outside the voca
 from __future__ import annotations
 
 import base64
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -13,13 +14,14 @@ from typing import Any
 
 import numpy as np
 
+from synthsieve.data.checks import check
 from synthsieve.data.dataset import Dataset, Kind
 from synthsieve.data.input_spec import InputSpec
-from synthsieve.data.modalities.encoding import Codec, check_shape
+from synthsieve.data.modalities.encoding import Codec, check_rows, check_shape
 from synthsieve.data.modalities.text.cooccurrence import word_vectors
-from synthsieve.data.modalities.text.sentences import MAX_BYTES, cut_bytes, read_texts
 from synthsieve.errors import DataError
 
+MAX_BYTES = 2000  # of one text: all items of the array are as long as the longest
 PAD, BOS, UNK, EOS = range(4)  # the first indices of every vocabulary
 SPECIAL = ("<pad>", "<bos>", "<unk>", "<eos>")
 MAX_WORDS = 8000  # of the vocabulary
@@ -28,19 +30,68 @@ QUANTILE = 0.99  # of the sentence lengths: the encoded length, up to MAX_LENGTH
 WORD = r"\w+(?:['’-]\w+)*|[^\w\s]+"
 
 
+@dataclass(frozen=True)
+class Texts:
+    """Stored texts."""
+
+    x: np.ndarray  # UTF-8 bytes (n,), of dtype S; a missing text is empty
+    notes: tuple[str, ...]  # messages for the user: how many were truncated, how many are empty
+
+
+def store_texts(texts: Iterable[Any], *, origin: str = "texts", some_words: bool = True) -> Texts:
+    """Store the texts of any iterable of str (a list, an array, a pandas Series).
+
+    None, NaN and pandas' NA are empty texts. Texts of more than 2,000 bytes are truncated. With `some_words` not all of
+    them may be empty.
+    """
+    stored, cut, empty = [], 0, 0
+    for row, text in enumerate(texts):
+        if is_missing(text):
+            text = ""
+        if isinstance(text, bytes):
+            try:
+                text = text.decode("utf-8")
+            except UnicodeDecodeError:
+                problem = f"every text must be UTF-8, but row {row} is not: convert it"
+                raise DataError(f"{origin}: {problem}", code="encoding") from None
+        if not isinstance(text, str):
+            problem = f"every text must be a str, but row {row} is {type(text).__name__}: convert it"
+            raise DataError(f"{origin}: {problem}", code="not-text")
+        # NFC, without null bytes, which numpy strips at the end; lone surrogates cannot be encoded.
+        full = unicodedata.normalize("NFC", text).replace("\0", " ").strip().encode("utf-8", errors="replace")
+        stored.append(cut_bytes(full, MAX_BYTES))
+        cut += len(full) > MAX_BYTES
+        empty += not stored[-1]
+    check(stored, f"{origin}: at least one row is needed", "no-rows")
+    all_empty = some_words and empty == len(stored)
+    check(not all_empty, f"{origin}: all {empty} texts are empty: use another column", "empty-texts")
+    counts = {f"were truncated to {MAX_BYTES:,} bytes": cut, "are empty": empty}
+    notes = [f"{origin}: {count:,} of {len(stored):,} texts {what}" for what, count in counts.items() if count]
+    return Texts(np.array(stored, dtype=np.bytes_), tuple(notes))
+
+
+def read_texts(x: np.ndarray) -> list[str]:
+    """Stored texts, UTF-8 bytes (n,), as str."""
+    return [text.decode("utf-8", errors="replace") for text in x.tolist()]
+
+
+def cut_bytes(text: bytes, most: int) -> bytes:
+    """At most `most` bytes of UTF-8, cut between two characters."""
+    return text if len(text) <= most else text[:most].decode("utf-8", errors="ignore").encode("utf-8")
+
+
+def is_missing(text: Any) -> bool:
+    """Whether a text is None, NaN, or pandas' NA."""
+    return text is None or type(text).__name__ == "NAType" or (isinstance(text, float) and text != text)
+
+
 @dataclass(frozen=True, eq=False)
 class TextEncoding:
-    """Word indices, then `<eos>`, then `<pad>` up to `length`; longer sentences are truncated.
+    """Word indices, then `<eos>`, then `<pad>` up to `length`; longer sentences are truncated."""
 
-    Attributes:
-        tokenizer: of the package `tokenizers`; its first four words are pad, bos, unk, eos.
-        length: of one encoded sentence.
-        vectors: float16 (vocabulary, dimensions), initial word embeddings; zeros for unknown ones.
-    """
-
-    tokenizer: Any
-    length: int
-    vectors: np.ndarray
+    tokenizer: Any  # of the package `tokenizers`; its first four words are pad, bos, unk, eos
+    length: int  # of one encoded sentence
+    vectors: np.ndarray  # float16 (vocabulary, dimensions), initial word embeddings; zeros for unknown ones
 
     @property
     def input_spec(self) -> InputSpec:
@@ -56,8 +107,8 @@ class TextEncoding:
 
     def encode(self, x: np.ndarray) -> np.ndarray:
         """UTF-8 bytes (n,) -> int64 (n, length)."""
-        if x.ndim != 1 or x.dtype.kind != "S":
-            raise DataError(f"texts must be UTF-8 bytes (n,), got {x.dtype} {x.shape}", code="dtype")
+        valid = x.ndim == 1 and x.dtype.kind == "S"
+        check(valid, f"texts must be UTF-8 bytes (n,), got {x.dtype} {x.shape}", "dtype")
         encoded = np.full((len(x), self.length), PAD, dtype=np.int64)
         for row, text in enumerate(read_texts(x)):
             # One by one: encode_batch would start threads of its own.
@@ -81,18 +132,13 @@ class TextEncoding:
         return read_texts(x)
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "kind": Kind.TEXT.value,
-            "length": self.length,
-            "tokenizer": self.tokenizer.to_str(),
-            "vectors": _base64(self.vectors),
-        }
+        stored = {"tokenizer": self.tokenizer.to_str(), "vectors": _base64(self.vectors)}
+        return {"kind": Kind.TEXT.value, "length": self.length, **stored}
 
 
 def fit_text(dataset: Dataset, rows: np.ndarray) -> TextEncoding:
     """The encoding fitted on the sentences `rows`: deterministic."""
-    if len(rows) == 0:
-        raise DataError("an encoding needs at least one training row", code="no-training-rows")
+    check_rows(rows)
     tokenizer = make_tokenizer(())
     counts: Counter[str] = Counter()
     lengths = []
@@ -100,8 +146,7 @@ def fit_text(dataset: Dataset, rows: np.ndarray) -> TextEncoding:
         words = split_words(tokenizer, text)
         counts.update(words)
         lengths.append(len(words))
-    if not counts:
-        raise DataError("all training sentences are empty: a vocabulary needs words", code="empty-texts")
+    check(counts, "all training sentences are empty: a vocabulary needs words", "empty-texts")
     ranked = sorted(counts, key=lambda word: (-counts[word], word))  # ties by name: deterministic
     length = int(np.clip(np.ceil(np.quantile(lengths, QUANTILE)) + 1, 2, MAX_LENGTH))
     tokenizer = make_tokenizer(ranked[: MAX_WORDS - len(SPECIAL)])
@@ -158,9 +203,8 @@ def _package() -> Any:
     try:
         import tokenizers
     except ImportError:
-        raise DataError(
-            "text needs the package tokenizers: pip install 'synthsieve[text]'", code="missing-package"
-        ) from None
+        problem = "text needs the package tokenizers: pip install 'synthsieve[text]'"
+        raise DataError(problem, code="missing-package") from None
     return tokenizers
 
 
