@@ -324,7 +324,7 @@ def _finish(experiment: Experiment, outcome: Outcome, bar: Callable[[str], Progr
     name = outcome.table.kept
     chosen = next(cell for cell in experiment.cells if cell.name == name)
     model, synthetic = keep_model(experiment, chosen), keep_synthetic(experiment, chosen)
-    page = write_report(open_run(experiment.out), progress=bar("look"), drawing=bar("report"))
+    page = write_report(open_run(experiment.out), progress=bar("report"))
     return RunResult(
         out=experiment.out,
         answer=answer_of(outcome.table),

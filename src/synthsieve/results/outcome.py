@@ -27,7 +27,7 @@ from synthsieve.results.export.writers import METADATA
 from synthsieve.results.figures import write_entropy_figure, write_samples_figure
 from synthsieve.results.markdown import as_markdown
 from synthsieve.results.readable import shown_items
-from synthsieve.results.report.charts.sampling import temperature_chart
+from synthsieve.results.report.charts.training import temperature_chart
 from synthsieve.results.table import FILE, ResultsTable
 from synthsieve.sampling.langevin import LangevinSettings
 from synthsieve.selection.entropy import entropy_of_logits

@@ -118,6 +118,16 @@ class PoolView:
         survivors, seed = self.filter(settings), self.selection_seed
         return select_from(self.model, self.pool, survivors, settings, seed=seed, method=method, progress=progress)
 
+    def class_counts(self, outcome: Outcomes) -> dict[str, np.ndarray]:
+        """How many samples of each class were `drawn`, `kept` by the filter and `selected`: int64 (num_classes,)."""
+        masks = {"drawn": slice(None), "kept": outcome.kept, "selected": outcome.weight > 0}
+        return {name: np.bincount(self.pool.y[mask], minlength=len(self.classes)) for name, mask in masks.items()}
+
+    def class_purity(self, outcome: Outcomes) -> list[float | None]:
+        """The purity of the selected samples of each class."""
+        y, selected = self.pool.y, outcome.weight > 0
+        return [self.pool.purity(np.flatnonzero((y == c) & selected)) for c in range(len(self.classes))]
+
     def lost_classes(self, outcome: Outcomes) -> np.ndarray:
         """Classes that a selection leaves without a sample though it need not: int64, ascending.
 

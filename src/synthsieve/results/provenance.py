@@ -102,17 +102,11 @@ def words_for_card(view: PoolView, outcome: Outcomes, table: ResultsTable | None
 
 def counts(view: PoolView, outcome: Outcomes) -> dict[str, Any]:
     """How many samples were drawn, kept and selected: in all, by reason, by class."""
-    y, masks = (
-        view.pool.y,
-        {"drawn": np.ones(len(view), dtype=bool), "kept": outcome.kept, "selected": outcome.weight > 0},
-    )
-    per_class = {
-        label: {name: int((mask & (y == number)).sum()) for name, mask in masks.items()}
-        for number, label in enumerate(view.classes)
-    }
+    numbers = view.class_counts(outcome)
+    per_class = {label: {name: int(each[c]) for name, each in numbers.items()} for c, label in enumerate(view.classes)}
     missing = [label for label, number in per_class.items() if not number["selected"]]
     return {
-        **{name: int(mask.sum()) for name, mask in masks.items()},
+        **{name: int(each.sum()) for name, each in numbers.items()},
         "num_classes": len(per_class) - len(missing),
         "empty_classes": missing,
         "reasons": outcome.counts(),

@@ -18,10 +18,16 @@ from synthsieve.results.charts.chart import Bars, Intervals, Labels, Line, Point
 from synthsieve.results.charts.matplotlib_backend import draw
 from synthsieve.results.charts.svg import render
 from synthsieve.results.report.charts.comparison import arms
-from synthsieve.results.report.charts.gradient_bound import bound_against_budget, bounds_at
-from synthsieve.results.report.charts.latent_map import two_dimensions
-from synthsieve.results.report.charts.pool import class_yield, entropy_edges, entropy_histogram, weights
-from synthsieve.results.report.charts.sampling import chain_log_density
+from synthsieve.results.report.charts.pool import (
+    bound_against_budget,
+    bounds_at,
+    class_yield,
+    entropy_edges,
+    entropy_histogram,
+    two_dimensions,
+    weights,
+)
+from synthsieve.results.report.charts.training import chain_log_density
 from synthsieve.results.report.figures import NAMES, OF_RUN, charts_of
 from synthsieve.results.table import ResultsTable
 from synthsieve.selection.entropy import Reason

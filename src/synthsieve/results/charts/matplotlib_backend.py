@@ -25,8 +25,7 @@ from synthsieve.results.charts.chart import (
     Shape,
 )
 from synthsieve.results.charts.scale import Limits, limits, tick_labels
-from synthsieve.results.charts.style import LIGHT
-from synthsieve.results.charts.text import readable
+from synthsieve.results.charts.style import LIGHT, readable
 
 try:
     from matplotlib.axes import Axes

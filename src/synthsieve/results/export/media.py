@@ -23,6 +23,13 @@ def png_bytes(image: np.ndarray, *, compress_level: int = 6) -> bytes:
     return stream.getvalue()
 
 
+def resized(image: np.ndarray, height: int, width: int) -> np.ndarray:
+    """uint8 (channels, height, width), by averaging."""
+    from PIL import Image
+
+    return np.stack([np.asarray(Image.fromarray(each).resize((width, height), Image.Resampling.BOX)) for each in image])
+
+
 def write_image_grid(path: Path, rows: list[np.ndarray], scale: int | None = None) -> None:
     """Write lines of images, each uint8 (n, channels, height, width), to one PNG with a pixel between them."""
     channels, height, width = rows[0].shape[1:]

@@ -8,7 +8,7 @@ from synthsieve.evaluation.accuracy import Scores
 from synthsieve.evaluation.comparison import Comparison, Verdict, visible_difference
 from synthsieve.experiments.arms import Arm
 from synthsieve.experiments.experiment import CHOSEN
-from synthsieve.results.report.sections.headings import verdict_sentence
+from synthsieve.results.report.sections import verdict_sentence
 from synthsieve.results.report.wording import counted, listed, percent, points, sentence, span
 from synthsieve.results.table import ResultsTable
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from synthsieve.errors import NothingToDraw
 from synthsieve.evaluation.comparison import Comparison, Verdict
 from synthsieve.experiments.arms import Arm, Group
 from synthsieve.experiments.baselines.sklearn_models import MAJORITY
@@ -21,6 +22,7 @@ from synthsieve.results.charts.chart import (
 )
 from synthsieve.results.report.wording import percent, points, span
 from synthsieve.results.table import ResultsTable
+from synthsieve.settings import Metric
 
 HALF = 0.32  # of a bar's thickness, in rows
 HEADINGS = {Group.BASELINE: "Other methods", Group.REAL: "Real data alone", Group.SYNTHETIC: "With additions"}
@@ -34,6 +36,8 @@ LOOKS = {
 
 def gain(table: ResultsTable) -> Chart:
     """Scores of the majority class, of the labels alone, of the best classical method and of the kept model."""
+    if table.paired_comparison.metric is Metric.LOG_LOSS:
+        raise NothingToDraw("log-loss is not a percentage: see `arms`", code="not-a-percentage")
     rows = {"Most frequent class": MAJORITY, "Labels alone, same network": str(Arm.SUPERVISED)}
     alone, classical = table.best_supervised, table.best_classical
     if alone is not None and alone != Arm.SUPERVISED:
