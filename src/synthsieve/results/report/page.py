@@ -70,7 +70,7 @@ def write_report(
 ) -> WrittenReport:
     """Write the report of a run to OUT/report.html, or to `path`.
 
-    `arm` is the variant whose pool is shown, the default one of the run if not given; `progress` is that of drawing figures.
+    `arm` is the variant whose pool is shown, by default that of the run; `progress` is that of drawing figures.
     """
     target = run.path / NAME if path is None else path
     if target.is_dir():
@@ -170,10 +170,8 @@ def _environment() -> Environment:
         keep_trailing_newline=True,
         finalize=_without_control,
     )
-    pages.filters |= {
-        name: getattr(wording, name) for name in ("points", "span", "percent", "count", "counted", "figure")
-    }
-    pages.filters["cut"] = cut
+    filters = (wording.points, wording.span, wording.percent, wording.count, wording.counted, wording.figure, cut)
+    pages.filters |= {function.__name__: function for function in filters}
     pages.globals.update(
         fidelity_heading=fidelity_heading,
         describe_filter=describe_filter,

@@ -75,11 +75,11 @@ def entropy_histogram(pool: SyntheticPool, outcome: Outcomes) -> Chart:
             layers.append(_stack(f"{reason.describe()} ({rows.sum():,})", edges, count, base, *look))
             base = base + count
     if math.isfinite(outcome.entropy_ceiling):
-        ceiling, fraction = f"{outcome.entropy_ceiling:.3g} nats", outcome.settings.keep_fraction
-        highest = (
-            f": the highest of the class ceilings (the lowest {100 * (fraction or 0):.3g} % of each class are kept)"
-        )
-        layers.append(Rule(outcome.entropy_ceiling, f"ceiling {ceiling}" if fraction is None else ceiling + highest))
+        words, fraction = f"ceiling {outcome.entropy_ceiling:.3g} nats", outcome.settings.keep_fraction
+        if fraction is not None:
+            kept = f"the lowest {100 * fraction:.3g} % of each class are kept"
+            words = f"{outcome.entropy_ceiling:.3g} nats: the highest of the class ceilings ({kept})"
+        layers.append(Rule(outcome.entropy_ceiling, words))
     below = int((entropy < edges[0]).sum())
     counts = ", ".join(f"{number:,} {words}" for words, number in outcome.counts().items() if number)
     return Chart(
