@@ -120,7 +120,7 @@ class PoolView:
 
     def class_counts(self, outcome: Outcomes) -> dict[str, np.ndarray]:
         """How many samples of each class were `drawn`, `kept` by the filter and `selected`: int64 (num_classes,)."""
-        masks = {"drawn": slice(None), "kept": outcome.kept, "selected": outcome.weight > 0}
+        masks = {"drawn": np.ones(len(self), dtype=bool), "kept": outcome.kept, "selected": outcome.weight > 0}
         return {name: np.bincount(self.pool.y[mask], minlength=len(self.classes)) for name, mask in masks.items()}
 
     def class_purity(self, outcome: Outcomes) -> list[float | None]:
