@@ -31,26 +31,16 @@ COMPUTED = ("real_rows", "real_latents", "nearest_distance")  # that no rejectio
 
 @dataclass(frozen=True)
 class PoolView:
-    """A pool with everything that is known of its samples.
+    """A pool with everything that is known of its samples."""
 
-    Attributes:
-        name: the variant that drew it.
-        run: the variant's folder, with split, encoding and settings.
-        dataset: the real examples.
-        step: when it was drawn; `figures`: what the selection measured then.
-        pool: the samples, with the model's answers and the outcomes in training.
-        model: the weights that drew, decoded and scored them.
-        rejections: samples that a person rejected, as they were when this view was opened.
-    """
-
-    name: str
-    run: RunDirectory
-    dataset: Dataset
-    step: int
-    figures: dict[str, Any]
+    name: str  # the variant that drew it
+    run: RunDirectory  # the variant's folder, with split, encoding and settings
+    dataset: Dataset  # the real examples
+    step: int  # when it was drawn
+    figures: dict[str, Any]  # what the selection measured then
     pool: SyntheticPool
-    model: GenerativeClassifier
-    rejections: Rejections
+    model: GenerativeClassifier  # the weights that drew, decoded and scored the samples
+    rejections: Rejections  # samples that a person rejected, as they were when this view was opened
 
     @classmethod
     def open(cls, name: str, run: RunDirectory, dataset: Dataset, rejections: Rejections) -> PoolView:
@@ -133,14 +123,11 @@ class PoolView:
 
         They are those that training selected samples of, and those that another ceiling than training's rejects.
         """
-        never = self._empty_classes(self.as_trained())
+        y = self.pool.y
+        never = np.setdiff1d(y, y[self.pool.selected])
         if outcome.settings.entropy_ceiling != self.settings.entropy_ceiling:
-            never = np.setdiff1d(never, self.pool.y[outcome.reason == Reason.HIGH_ENTROPY])
-        return np.setdiff1d(self._empty_classes(outcome), never)
-
-    def _empty_classes(self, outcome: Outcomes) -> np.ndarray:
-        """Classes that samples were drawn of and none is selected of: int64, ascending."""
-        return np.setdiff1d(self.pool.y, self.pool.y[outcome.selected])
+            never = np.setdiff1d(never, y[outcome.reason == Reason.HIGH_ENTROPY])
+        return np.setdiff1d(np.setdiff1d(y, y[outcome.selected]), never)
 
     def decode(self, rows: np.ndarray) -> np.ndarray:
         """x of those samples, as the source stores examples: the same bytes as in the pool."""

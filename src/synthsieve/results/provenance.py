@@ -91,13 +91,10 @@ def provenance(
     }
 
 
-def words_for_card(view: PoolView, outcome: Outcomes, table: ResultsTable | None) -> dict[str, Any]:
+def words_for_card(outcome: Outcomes, table: ResultsTable | None) -> dict[str, Any]:
     """What the data card says about filter, selection and quality."""
-    return {
-        "selection": describe_filter(outcome),
-        "chosen_by": describe_coreset(outcome),
-        "quality": [] if table is None or table.quality is None else quality(table.quality),
-    }
+    measured = [] if table is None or table.quality is None else quality(table.quality)
+    return {"selection": describe_filter(outcome), "chosen_by": describe_coreset(outcome), "quality": measured}
 
 
 def counts(view: PoolView, outcome: Outcomes) -> dict[str, Any]:
@@ -122,9 +119,8 @@ def compared(view: PoolView, outcome: Outcomes, table: ResultsTable | None) -> d
     examples = " and ".join(f"{number:,}" for number in dict.fromkeys(paired.num_items))
     words = f"Against training on real data alone, on {examples} test examples: {one.describe()}."
     if not np.array_equal(outcome.weight, view.pool.weight):
-        words = (
-            f"Nothing was trained on exactly these samples: they were selected again. Selection in training: {words}"
-        )
+        again = "Nothing was trained on exactly these samples: they were selected again. Selection in training"
+        words = f"{again}: {words}"
     rows = [
         {
             "name": name,
@@ -136,12 +132,8 @@ def compared(view: PoolView, outcome: Outcomes, table: ResultsTable | None) -> d
         for name, each in ((paired.baseline, None), (view.name, one))
     ]
     choice = "" if table.choice is None else f"{table.choice.describe()}."
-    return {
-        "words": words,
-        "verdict": str(one.verdict),
-        "rows": rows,
-        "notes": [note for note in (choice, paired.note) if note],
-    }
+    notes = [note for note in (choice, paired.note) if note]
+    return {"words": words, "verdict": str(one.verdict), "rows": rows, "notes": notes}
 
 
 def changes(before: AugmentationSettings, after: AugmentationSettings) -> dict[str, list[Any]]:

@@ -18,15 +18,10 @@ NAME = "rejections.json"
 
 @dataclass(frozen=True)
 class Rejections:
-    """Rejected samples, each named by the weights that drew it and the seed of its chain: they hold for later pools.
+    """Rejected samples, each named by the weights that drew it and the seed of its chain: they hold for later pools."""
 
-    Attributes:
-        path: the file.
-        seeds: model hash -> seeds of the rejected chains.
-    """
-
-    path: Path
-    seeds: dict[str, frozenset[int]]
+    path: Path  # the file
+    seeds: dict[str, frozenset[int]]  # model hash -> seeds of the rejected chains
 
     @classmethod
     def read(cls, folder: Path) -> Rejections:
@@ -42,9 +37,8 @@ class Rejections:
             if not all(type(seed) is int and 0 <= seed < 2**63 for given in seeds.values() for seed in given):
                 raise ValueError("it has something else than chain seeds")
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            raise CheckpointError(
-                f"{path} cannot be read ({error!r}): repair it, or remove it to start anew", code="damaged-rejections"
-            ) from None
+            message = f"{path} cannot be read ({error!r}): repair it, or remove it to start again"
+            raise CheckpointError(message, code="damaged-rejections") from None
         return cls(path, seeds)
 
     def rows(self, pool: SyntheticPool) -> np.ndarray:

@@ -17,6 +17,7 @@ from synthsieve.io.random_streams import numpy_stream
 from synthsieve.results.charts.chart import Bars, Intervals, Labels, Line, Points, Rule
 from synthsieve.results.charts.matplotlib_backend import draw
 from synthsieve.results.charts.svg import render
+from synthsieve.results.pool_view import PoolView
 from synthsieve.results.report.charts.comparison import arms
 from synthsieve.results.report.charts.pool import (
     bound_against_budget,
@@ -120,9 +121,9 @@ def test_class_yield(view):
 
 def test_class_yield_of_many_classes():
     pool, outcome = made_up(classes=100)
-    scores = SimpleNamespace(scored=np.full(len(pool), -1))
-    classes = ("", *(f"class {i}" for i in range(1, 100)))
-    chart = class_yield(SimpleNamespace(pool=pool, scores=scores, classes=classes), outcome)
+    split = SimpleNamespace(classes=("", *(f"class {i}" for i in range(1, 100))))
+    view = PoolView("made up", SimpleNamespace(split=split), None, 0, {}, pool, None, None)
+    chart = class_yield(view, outcome)
     assert len(chart.y.categories) == 30
     assert "30 of 100" in chart.note
     assert not any(chart.y.beside)  # without an oracle

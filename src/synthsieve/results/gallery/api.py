@@ -200,8 +200,8 @@ POST: dict[str, Post] = {"reject": reject, "undo": undo, "export": export}
 
 
 def _request(query: QueryParams) -> SelectionRequest:
-    numbers = (query.number(name) for name in ("entropy_ceiling", "keep_fraction", "budget"))
-    return SelectionRequest(*numbers, query.flag("require_label"))
+    ceiling, fraction, budget = (query.number(name) for name in ("entropy_ceiling", "keep_fraction", "budget"))
+    return SelectionRequest(ceiling, fraction, budget, query.flag("require_label"))
 
 
 def _selection(session: GallerySession, query: QueryParams, timeout: float = 0.0) -> GallerySelection:

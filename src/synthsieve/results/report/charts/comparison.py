@@ -87,18 +87,13 @@ def arms(table: ResultsTable) -> Chart:
     for verdict, (words, tone, shape) in LOOKS.items():
         found = {name: one for name, one in near.items() if one.verdict is verdict}
         if found:
-            layers.append(
-                Intervals(
-                    words,
-                    low=numbers(100 * one.interval[0] for one in found.values()),
-                    middle=numbers(100 * one.difference for one in found.values()),
-                    high=numbers(100 * one.interval[1] for one in found.values()),
-                    y=numbers(row_of[name] for name in found),
-                    tone=tone,
-                    shape=shape,
-                    notes=tuple(_note(name, one) for name, one in found.items()),
-                )
-            )
+            columns = zip(*((one.interval[0], one.difference, one.interval[1]) for one in found.values()), strict=True)
+            ends = [numbers(100 * value for value in column) for column in columns]
+            notes = [
+                f"{name}: {points(one.difference)} points, {span(*one.interval)}, {one.verdict}"
+                for name, one in found.items()
+            ]
+            layers.append(Intervals(words, *ends, numbers(row_of[name] for name in found), tone, shape, tuple(notes)))
     if far:
         layers.append(_far_labels(far, row_of, low, high))
     verdicts = [one.verdict for one in compared.values()]
@@ -117,10 +112,6 @@ def arms(table: ResultsTable) -> Chart:
         layers=tuple(layers),
         note="Lines are 95 % intervals of the difference; on the right, the score on held-out labels.",
     )
-
-
-def _note(name: str, one: Comparison) -> str:
-    return f"{name}: {points(one.difference)} points, {span(*one.interval)}, {one.verdict}"
 
 
 def _limits(variants: list[Comparison]) -> tuple[float, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -252,8 +253,13 @@ def latent_map(view: PoolView, outcome: Outcomes) -> Chart:
     layers: list[Layer] = [_points("real, unlabelled", unlabeled_xy, Tone.QUIET, Shape.CIRCLE, 1.6, faint=True)]
     layers += [_points("", others_xy[y[others] == c], *_look(int(c)), 1.8) for c in np.unique(y[others])]
     for c in np.unique(y[selected]):
-        chosen = y[selected] == c
-        layers.append(_selected(view, outcome, selected[chosen], selected_xy[chosen], int(c)))
+        chosen = selected[y[selected] == c]
+        weight, name = outcome.weight[chosen], named(view.classes[c])
+        columns = zip(chosen.tolist(), weight.tolist(), view.pool.entropy[chosen].tolist(), strict=True)
+        notes = tuple(f"sample {row}, {name}: stands for {w:.3g}, entropy {h:.2g} nats" for row, w, h in columns)
+        sizes = numbers(2.5 + 4.5 * np.sqrt(weight / outcome.weight.max()))
+        one = _points("", selected_xy[y[selected] == c], *_look(int(c)), 0)
+        layers.append(replace(one, sizes=sizes, notes=notes, rows=tuple(chosen.tolist())))
     if len(labeled):
         layers.append(_points("real, labelled", labeled_xy, Tone.INK, Shape.CROSS, 3.5))
     shown = np.concatenate([selected, others])
@@ -312,20 +318,6 @@ def _look(label: int) -> tuple[Tone, Shape]:
 
 def _points(name: str, xy: np.ndarray, tone: Tone, shape: Shape, size: float, *, faint: bool = False) -> Points:
     return Points(name, numbers(xy[:, 0]), numbers(xy[:, 1]), tone, shape, (size,), faint)
-
-
-def _selected(view: PoolView, outcome: Outcomes, rows: np.ndarray, xy: np.ndarray, label: int) -> Points:
-    weight, name = outcome.weight[rows], named(view.classes[label])
-    columns = zip(rows.tolist(), weight.tolist(), view.pool.entropy[rows].tolist(), strict=True)
-    return Points(
-        "",
-        numbers(xy[:, 0]),
-        numbers(xy[:, 1]),
-        *_look(label),
-        sizes=numbers(2.5 + 4.5 * np.sqrt(weight / outcome.weight.max())),
-        notes=tuple(f"sample {row}, {name}: stands for {w:.3g}, entropy {h:.2g} nats" for row, w, h in columns),
-        rows=tuple(rows.tolist()),
-    )
 
 
 def _names(view: PoolView, xy: np.ndarray, y: np.ndarray, kept: np.ndarray) -> tuple[Layer, ...]:
