@@ -11,11 +11,9 @@ from synthsieve.results.export.media import write_image_grid
 
 
 def write_samples_figure(path: Path, x: np.ndarray, y: np.ndarray, columns: int = 10) -> None:
-    """Write a PNG with a row for each class: its first `columns` samples, unsorted.
+    """Write a PNG with a row for each class of y (n,): its first `columns` samples.
 
-    Args:
-        x: uint8 (n, channels, height, width), one or three channels.
-        y: (n,), the classes.
+    x: uint8 (n, 1 or 3, height, width).
     """
     _check(x, y, "y", columns=columns)
     write_image_grid(path, [x[y == c][:columns] for c in np.unique(y)])
@@ -24,11 +22,8 @@ def write_samples_figure(path: Path, x: np.ndarray, y: np.ndarray, columns: int 
 def write_entropy_figure(path: Path, x: np.ndarray, entropy: np.ndarray, columns: int = 10, rows: int = 5) -> None:
     """Write a PNG of samples by entropy, lowest first, left to right and top to bottom.
 
-    If there are more than fit, their ranks are evenly spaced from the lowest entropy to the highest.
-
-    Args:
-        x: uint8 (n, channels, height, width), the samples of one class.
-        entropy: (n,), nats.
+    If there are more than fit, their ranks are evenly spaced from the lowest entropy to the highest. x: uint8
+    (n, 1 or 3, height, width), samples of one class; entropy: (n,), nats.
     """
     _check(x, entropy, "entropy", columns=columns, rows=rows)
     if np.isnan(entropy).any():
@@ -44,10 +39,8 @@ def spaced_ranks(n: int, count: int) -> np.ndarray:
 
 def _check(x: np.ndarray, other: np.ndarray, name: str, **counts: int) -> None:
     if x.ndim != 4 or x.dtype != np.uint8 or x.shape[1] not in (1, 3) or not len(x):
-        raise DataError(
-            f"expected images, uint8 (1 or more, 1 or 3, height, width), got {x.dtype} of shape {x.shape}",
-            code="not-images",
-        )
+        message = f"expected images, uint8 (1 or more, 1 or 3, height, width), got {x.dtype} of shape {x.shape}"
+        raise DataError(message, code="not-images")
     if other.shape != (len(x),):
         raise DataError(f"expected {name} of shape ({len(x)},), got {other.shape}", code="length-mismatch")
     for option, count in counts.items():

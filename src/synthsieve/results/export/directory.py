@@ -39,6 +39,8 @@ NAMES = {
 }
 REPORT_INTERVAL = 1000  # files
 
+Values = Mapping[str, Any]
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -62,12 +64,7 @@ class Plan:
 
 
 def write_export(
-    to: Path,
-    blocks: Iterable[Block],
-    plan: Plan,
-    facts: Mapping[str, Any],
-    words: Mapping[str, Any],
-    progress: Progress | None = None,
+    to: Path, blocks: Iterable[Block], plan: Plan, facts: Values, words: Values, progress: Progress | None = None
 ) -> dict[str, Any]:
     """Write an export to the directory `to`, atomically, and return its manifest.
 
@@ -84,12 +81,7 @@ def write_export(
 
 
 def _write_files(
-    folder: Path,
-    blocks: Iterable[Block],
-    plan: Plan,
-    facts: Mapping[str, Any],
-    words: Mapping[str, Any],
-    progress: Progress,
+    folder: Path, blocks: Iterable[Block], plan: Plan, facts: Values, words: Values, progress: Progress
 ) -> dict[str, Any]:
     schema, done = None, 0
     sample_files = sum(plan.rows(format) for format in plan.formats if format in (Format.IMAGES, Format.SOUNDS))
@@ -122,20 +114,16 @@ def _write_files(
         if number % REPORT_INTERVAL == 0:
             progress.update(min(done + number, total), total, "checksums")
         files[path.relative_to(folder).as_posix()] = {"bytes": path.stat().st_size, "sha256": _sha256(path)}
-    write_text(folder / MANIFEST, _manifest_json(manifest))
+    # Indented, except that each file has one line.
+    lines = [f"    {json.dumps(name)}: {json.dumps(file)}" for name, file in files.items()]
+    text = json.dumps({**manifest, "files": {}}, indent=2, allow_nan=False).removesuffix("{}\n}")
+    write_text(folder / MANIFEST, text + "{\n" + ",\n".join(lines) + "\n  }\n}\n")
     return manifest
 
 
 def _sha256(path: Path) -> str:
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def _manifest_json(manifest: Mapping[str, Any]) -> str:
-    """Indented, except that each file has one line."""
-    lines = [f"    {json.dumps(name)}: {json.dumps(file)}" for name, file in manifest["files"].items()]
-    text = json.dumps({**manifest, "files": {}}, indent=2, allow_nan=False)
-    return text.removesuffix("{}\n}") + "{\n" + ",\n".join(lines) + "\n  }\n}\n"
 
 
 def check_destination(folder: Path) -> None:

@@ -89,14 +89,11 @@ def export_pool(
     """Write the samples of a pool to the directory `to`, atomically.
 
     Args:
-        view: the pool.
         outcomes: of its samples: `view.select(...)`.
         to: the directory; an earlier export there is replaced at the end, anything else is refused.
-        formats: the file formats; None takes the default ones for the kind of data.
-        which: which samples; see `Which`.
+        formats: None takes the default ones for the kind of data.
         table: `Run.table`, for the results in the card.
         allow_empty_classes: write even if the selection leaves no sample of a class; else that is an error.
-        progress: reports the number of samples written.
     """
     to = Path(to)
     check_destination(to)

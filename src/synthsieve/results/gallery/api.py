@@ -11,7 +11,16 @@ import numpy as np
 from synthsieve.data.dataset import UNLABELED
 from synthsieve.evaluation.predict import NO_ORACLE
 from synthsieve.results.export.formats import Format
-from synthsieve.results.gallery.query import Filter, Order, QueryParams, bool_in, in_order, invalid, params_in, rows_in
+from synthsieve.results.gallery.query import (
+    Order,
+    QueryParams,
+    bool_in,
+    filtered_rows,
+    in_order,
+    invalid,
+    params_in,
+    rows_in,
+)
 from synthsieve.results.gallery.renderer import SHEET_COLUMNS
 from synthsieve.results.gallery.selection import GallerySelection, SelectionRequest
 from synthsieve.results.gallery.session import GallerySession
@@ -96,7 +105,7 @@ def outcomes(session: GallerySession, query: QueryParams) -> Answer:
 def order(session: GallerySession, query: QueryParams) -> Answer:
     """Rows that pass a filter, sorted: little-endian uint32."""
     found, view = _selection(session, query).outcomes, session.view
-    rows = Filter.from_query(query, len(view.classes)).rows(view, found)
+    rows = filtered_rows(query, view, found)
     by, descending = query.one_of("sort", Order), bool(query.flag("descending"))
     return in_order(rows, by, view, found, descending=descending).astype("<u4").tobytes(), BYTES
 
@@ -155,7 +164,7 @@ def reject(session: GallerySession, body: Mapping[str, Any]) -> Answer:
     rejected, view = bool_in(body, "rejected"), session.view
     if "filter" in body:
         found = _selection(session, params_in(body, "selection")).outcomes
-        rows = Filter.from_query(params_in(body, "filter"), len(view.classes)).rows(view, found)
+        rows = filtered_rows(params_in(body, "filter"), view, found)
     else:
         rows = rows_in(body, len(view))
     return {"changed": session.reject(rows, rejected=rejected), "undo_count": session.undo_count}

@@ -15,7 +15,7 @@ from typing import TypeVar
 import numpy as np
 
 from synthsieve.errors import SelectionError
-from synthsieve.io.progress import Progress
+from synthsieve.io.progress import NullProgress, Progress
 from synthsieve.results.pool_view import PoolView, changed_settings
 from synthsieve.selection.coreset import compile_kernels
 from synthsieve.selection.entropy import Reason, Survivors
@@ -171,17 +171,14 @@ class SelectionCache:
 
 
 @dataclass(frozen=True)
-class _Monitor:
-    """A `Progress` that cancels work no tab waits for."""
+class _Monitor(NullProgress):
+    """Cancels work that no tab waits for."""
 
     cache: SelectionCache
     key: _Key
 
     def update(self, done: int, total: int, message: str = "") -> None:
         self.cache.report(self.key, done / max(1, total))
-
-    def close(self) -> None:
-        pass
 
 
 def _store(cache: OrderedDict[Key, Value], key: Key, value: Value, max_size: int = MAX_CACHED) -> None:

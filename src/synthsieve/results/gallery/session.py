@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from synthsieve.errors import InputError
+from synthsieve.io.progress import NullProgress
 from synthsieve.results.export.formats import Format
 from synthsieve.results.export.from_pool import available_formats, export_pool
 from synthsieve.results.gallery.renderer import SampleRenderer
@@ -98,7 +99,7 @@ class ExportStatus:
     more_files: int = 0
 
 
-class BackgroundExport:
+class BackgroundExport(NullProgress):
     """One export at a time, in a thread, each to a new directory in `out`. It is a `Progress` for the writer."""
 
     def __init__(self, out: Path) -> None:
@@ -117,9 +118,6 @@ class BackgroundExport:
 
     def update(self, done: int, total: int, message: str = "") -> None:
         self.status = replace(self.status, done=done, total=total, message=message)
-
-    def close(self) -> None:
-        pass
 
     def _run(self, write: Callable[[Path, BackgroundExport], None], to: Path) -> None:
         try:

@@ -62,11 +62,7 @@ class WrittenReport:
 
 
 def write_report(
-    run: FinishedRun,
-    path: Path | None = None,
-    *,
-    arm: str | None = None,
-    progress: Progress | None = None,
+    run: FinishedRun, path: Path | None = None, *, arm: str | None = None, progress: Progress | None = None
 ) -> WrittenReport:
     """Write the report of a run to OUT/report.html, or to `path`.
 

@@ -47,26 +47,17 @@ def gain(table: ResultsTable) -> Chart:
     ours = "Unlabelled data, ours" if table.unlabeled else "Our model"
     rows[ours] = table.kept
     shown = {words: table.means[name] for words, name in rows.items() if name in table.means}
-    layers = tuple(
-        Bars(
-            name="",
-            start=(i - HALF,),
-            end=(i + HALF,),
-            value=(100 * score,),
-            base=(0.0,),
-            tone=Tone.BLUE if words == ours else Tone.QUIET,
-            fill=Fill.FULL if words == ours else Fill.LIGHT,
-            across=True,
-            notes=(f"{words}: {percent(score)}",),
-        )
-        for i, (words, score) in enumerate(shown.items())
-    )
+    layers = []
+    for i, (words, score) in enumerate(shown.items()):
+        tone, fill = (Tone.BLUE, Fill.FULL) if words == ours else (Tone.QUIET, Fill.LIGHT)
+        place, note = ((i - HALF,), (i + HALF,), (100 * score,), (0.0,)), f"{words}: {percent(score)}"
+        layers.append(Bars("", *place, tone, fill, across=True, notes=(note,)))
     return Chart(
         title=f"Overall gain: {table.score_name} on held-out labels",
         description=", ".join(f"{words} {percent(score)}" for words, score in shown.items()) + ".",
         x=Axis(f"{table.score_name}, %", low=0.0, high=100.0),
         y=Axis(categories=tuple(shown), beside=tuple(percent(score) for score in shown.values())),
-        layers=layers,
+        layers=tuple(layers),
     )
 
 
@@ -96,19 +87,14 @@ def arms(table: ResultsTable) -> Chart:
             layers.append(Intervals(words, *ends, numbers(row_of[name] for name in found), tone, shape, tuple(notes)))
     if far:
         layers.append(_far_labels(far, row_of, low, high))
+    beside = tuple("" if i in headings else percent(table.means[name]) for i, name in enumerate(names))
     verdicts = [one.verdict for one in compared.values()]
     counts = ", ".join(f"{verdicts.count(each)} {each}" for each in Verdict if each in verdicts)
     return Chart(
         title=f"Does it help? Every variant against {baseline}",
         description=f"Of {len(verdicts)} methods, compared with {baseline} on held-out labels: {counts}.",
-        x=Axis(
-            f"points of {table.score_name} against {baseline}", low=low if far else None, high=high if far else None
-        ),
-        y=Axis(
-            categories=tuple(names),
-            headings=headings,
-            beside=tuple("" if i in headings else percent(table.means[name]) for i, name in enumerate(names)),
-        ),
+        x=Axis(f"points of {table.score_name} against {baseline}", **({"low": low, "high": high} if far else {})),
+        y=Axis(categories=tuple(names), headings=headings, beside=beside),
         layers=tuple(layers),
         note="Lines are 95 % intervals of the difference; on the right, the score on held-out labels.",
     )

@@ -119,17 +119,9 @@ def class_yield(view: PoolView, outcome: Outcomes) -> Chart:
     places, names = np.arange(len(shown)), tuple(named(view.classes[i]) for i in shown)
 
     def bars(words: str, counts: np.ndarray, half: float, tone: Tone, fill: Fill) -> Bars:
-        return Bars(
-            name=words,
-            start=numbers(places - half),
-            end=numbers(places + half),
-            value=numbers(counts[shown]),
-            base=(0.0,) * len(shown),
-            tone=tone,
-            fill=fill,
-            across=True,
-            notes=tuple(f"{label}: {number:,} {words}" for label, number in zip(names, counts[shown], strict=True)),
-        )
+        notes = tuple(f"{label}: {number:,} {words}" for label, number in zip(names, counts[shown], strict=True))
+        start, end, value = (numbers(each) for each in (places - half, places + half, counts[shown]))
+        return Bars(words, start, end, value, (0.0,) * len(shown), tone, fill, across=True, notes=notes)
 
     return Chart(
         title="Samples of each class: drawn, kept, selected",
