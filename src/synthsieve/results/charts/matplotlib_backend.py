@@ -64,8 +64,8 @@ def draw(chart: Chart) -> ShownFigure:
     handles = {_plain(name, 46): handle for layer in chart.layers for name, handle in _layer(axes, layer)}
     _format_axes(axes, chart)
     if handles and (chart.legend or any(isinstance(layer, Rule) for layer in chart.layers)):
-        look = {"loc": "outside lower left", "fontsize": 9, "frameon": False, "ncols": 1 + (len(handles) > 4)}
-        drawn.legend([*handles.values()], [*handles], **look)
+        look = {"fontsize": 9, "frameon": False, "ncols": 1 + (len(handles) > 4)}
+        drawn.legend([*handles.values()], [*handles], loc="outside lower left", **look)
     return drawn
 
 
@@ -80,8 +80,8 @@ def _layer(axes: Axes, layer: Layer) -> list[tuple[str, Any]]:
         case Points():
             colour = LIGHT.tone(layer.tone)
             edge = {"facecolors": "none", "edgecolors": colour} if layer.shape is Shape.RING else {"color": colour}
-            look = {"marker": MARKERS[layer.shape], "alpha": 0.45 if layer.faint else 0.9, "linewidths": 0.5, **edge}
-            made = axes.scatter(layer.x, layer.y, s=[(2 * size) ** 2 for size in layer.sizes], **look)
+            look: dict[str, Any] = {"marker": MARKERS[layer.shape], "alpha": 0.45 if layer.faint else 0.9, **edge}
+            made = axes.scatter(layer.x, layer.y, s=[(2 * r) ** 2 for r in layer.sizes], linewidths=0.5, **look)
         case Bars():
             made = _bars(axes, layer)
         case Intervals():

@@ -16,6 +16,7 @@ from synthsieve.results.charts.chart import (
     Labels,
     Layer,
     Rule,
+    Scale,
     Shape,
     Tone,
     numbers,
@@ -78,13 +79,14 @@ def arms(table: ResultsTable) -> Chart:
     for verdict, (words, tone, shape) in LOOKS.items():
         found = {name: one for name, one in near.items() if one.verdict is verdict}
         if found:
-            columns = zip(*((one.interval[0], one.difference, one.interval[1]) for one in found.values()), strict=True)
-            ends = [numbers(100 * value for value in column) for column in columns]
+            low_ends, high_ends = (numbers(100 * one.interval[i] for one in found.values()) for i in (0, 1))
+            middle = numbers(100 * one.difference for one in found.values())
+            rows = numbers(row_of[name] for name in found)
             notes = [
                 f"{name}: {points(one.difference)} points, {span(*one.interval)}, {one.verdict}"
                 for name, one in found.items()
             ]
-            layers.append(Intervals(words, *ends, numbers(row_of[name] for name in found), tone, shape, tuple(notes)))
+            layers.append(Intervals(words, low_ends, middle, high_ends, rows, tone, shape, tuple(notes)))
     if far:
         layers.append(_far_labels(far, row_of, low, high))
     beside = tuple("" if i in headings else percent(table.means[name]) for i, name in enumerate(names))
@@ -93,7 +95,7 @@ def arms(table: ResultsTable) -> Chart:
     return Chart(
         title=f"Does it help? Every variant against {baseline}",
         description=f"Of {len(verdicts)} methods, compared with {baseline} on held-out labels: {counts}.",
-        x=Axis(f"points of {table.score_name} against {baseline}", **({"low": low, "high": high} if far else {})),
+        x=Axis(f"points of {table.score_name} against {baseline}", Scale.LINEAR, *((low, high) if far else ())),
         y=Axis(categories=tuple(names), headings=headings, beside=beside),
         layers=tuple(layers),
         note="Lines are 95 % intervals of the difference; on the right, the score on held-out labels.",
