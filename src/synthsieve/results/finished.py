@@ -10,8 +10,7 @@ from typing import Self
 from synthsieve.data.dataset import Dataset
 from synthsieve.errors import CheckpointError, ConfigError
 from synthsieve.experiments.arms import Arm, TableEntry
-from synthsieve.results.pool_view import PoolView
-from synthsieve.results.rejections import Rejections
+from synthsieve.results.pool_view import PoolView, Rejections
 from synthsieve.results.table import FILE, ResultsTable
 from synthsieve.training.extra_data import read_figures
 from synthsieve.training.run_dir import RunDirectory

@@ -22,9 +22,9 @@ from synthsieve.io.progress import NullProgress, Progress
 from synthsieve.models import generate
 from synthsieve.results.charts import svg
 from synthsieve.results.export.directory import MANIFEST
+from synthsieve.results.export.media import write_entropy_figure, write_samples_figure
 from synthsieve.results.export.samples import write_items
 from synthsieve.results.export.writers import METADATA
-from synthsieve.results.figures import write_entropy_figure, write_samples_figure
 from synthsieve.results.markdown import as_markdown
 from synthsieve.results.readable import shown_items
 from synthsieve.results.report.charts.training import temperature_chart

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from synthsieve.data.dataset import Dataset
-from synthsieve.errors import ConfigError, SelectionError
+from synthsieve.errors import CheckpointError, ConfigError, SelectionError
 from synthsieve.evaluation.memorization import Nearest, nearest_distances
 from synthsieve.evaluation.predict import latents
+from synthsieve.io.files import parse_json, write_json
 from synthsieve.io.progress import Progress
 from synthsieve.io.random_streams import derive_seed
 from synthsieve.models import generate
 from synthsieve.models.classifier import GenerativeClassifier
-from synthsieve.results.figures import spaced_ranks
+from synthsieve.results.export.media import spaced_ranks
 from synthsieve.results.readable import shown_items
-from synthsieve.results.rejections import Rejections
 from synthsieve.selection.entropy import Reason, Survivors, check_filter
 from synthsieve.settings import AugmentationSettings, Ceiling, Coreset
 from synthsieve.training import extra_data
@@ -27,6 +29,52 @@ from synthsieve.training.pool import Outcomes, SyntheticPool
 from synthsieve.training.run_dir import RunDirectory
 
 COMPUTED = ("real_rows", "real_latents", "nearest_distance")  # that no rejection changes
+REJECTIONS_FORMAT = "synthsieve rejections 1"
+REJECTIONS = "rejections.json"
+
+
+@dataclass(frozen=True)
+class Rejections:
+    """Samples that a person rejected: OUT/rejections.json. No later selection keeps them.
+
+    Each is named by the weights that drew it and the seed of its chain, so rejections hold for later pools.
+    """
+
+    path: Path  # the file
+    seeds: dict[str, frozenset[int]]  # model hash -> seeds of the rejected chains
+
+    @classmethod
+    def read(cls, folder: Path) -> Rejections:
+        """Those stored in a run's folder; none where there is no file."""
+        path = folder / REJECTIONS
+        if not path.is_file():
+            return cls(path, {})
+        try:
+            value = parse_json(path.read_text(encoding="utf-8"))
+            if value["format"] != REJECTIONS_FORMAT:
+                raise ValueError(f"its format is {value['format']!r}, not {REJECTIONS_FORMAT!r}")
+            seeds = {str(name): frozenset(given) for name, given in value["rejected"].items()}
+            if not all(type(seed) is int and 0 <= seed < 2**63 for given in seeds.values() for seed in given):
+                raise ValueError("it has something else than chain seeds")
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            message = f"{path} cannot be read ({error!r}): repair it, or remove it to start again"
+            raise CheckpointError(message, code="damaged-rejections") from None
+        return cls(path, seeds)
+
+    def rows(self, pool: SyntheticPool) -> np.ndarray:
+        """The rejected rows of a pool: int64, ascending."""
+        seeds = self.seeds.get(pool.origin["model_hash"], frozenset())
+        return np.flatnonzero(np.isin(pool.chain_seed, np.fromiter(seeds, dtype=np.int64, count=len(seeds))))
+
+    def update(self, pool: SyntheticPool, rows: Iterable[int], *, reject: bool) -> Rejections:
+        """With these rows of a pool rejected, or no longer; written at once."""
+        name = pool.origin["model_hash"]
+        given = frozenset(int(seed) for seed in pool.chain_seed[list(rows)])
+        before = self.seeds.get(name, frozenset())
+        after = Rejections(self.path, {**self.seeds, name: before | given if reject else before - given})
+        stored = {name: sorted(seeds) for name, seeds in sorted(after.seeds.items()) if seeds}
+        write_json(self.path, {"format": REJECTIONS_FORMAT, "rejected": stored})
+        return after
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from functools import partial
 from html import escape
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import h11
 import uvicorn
@@ -99,7 +100,7 @@ def run_server(app: Guard, listener: socket.socket, *, on_ready: Callable[[], No
 
 def new_server(app: Guard, on_ready: Callable[[], None]) -> uvicorn.Server:
     """The server that `run_server` runs."""
-    quiet = {"log_config": None, "access_log": False, "server_header": False, "ws": "none"}
+    quiet: dict[str, Any] = {"log_config": None, "access_log": False, "server_header": False, "ws": "none"}
     config = uvicorn.Config(app, http=_Protocol, timeout_keep_alive=30, timeout_graceful_shutdown=1, **quiet)
     return _Server(config, on_ready)
 

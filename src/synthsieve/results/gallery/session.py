@@ -17,8 +17,7 @@ from synthsieve.results.export.formats import Format
 from synthsieve.results.export.from_pool import available_formats, export_pool
 from synthsieve.results.gallery.renderer import SampleRenderer
 from synthsieve.results.gallery.selection import SelectionCache, SelectionRequest
-from synthsieve.results.pool_view import PoolView
-from synthsieve.results.rejections import Rejections
+from synthsieve.results.pool_view import PoolView, Rejections
 
 MAX_UNDO = 100  # changes
 MAX_FILES = 40  # listed by name

@@ -10,7 +10,7 @@ from synthsieve.evaluation.temperature import TemperatureRow
 from synthsieve.experiments.arms import BASELINE
 from synthsieve.models import generate
 from synthsieve.results.charts.chart import Axis, Band, Chart, Dash, Layer, Line, Rule, Scale, Tone, numbers
-from synthsieve.results.figures import spaced_ranks
+from synthsieve.results.export.media import spaced_ranks
 from synthsieve.results.finished import SINGLE_FIT, FinishedRun
 from synthsieve.results.pool_view import PoolView
 from synthsieve.training.history import Row, read
