@@ -194,7 +194,7 @@ def test_latent_map(view):
     chart = charts_of(open_run(view.run.path.parents[1]), view)["latent_map"]
     rows = [row for layer in of(chart, Points) for row in layer.rows]
     assert sorted(rows) == outcome.selected.tolist()
-    sized = {row: layer.size(i) for layer in of(chart, Points) for i, row in enumerate(layer.rows)}
+    sized = {row: size for layer in of(chart, Points) for row, size in zip(layer.rows, layer.sizes, strict=False)}
     order = sorted(sized, key=lambda row: outcome.weight[row])
     assert [sized[row] for row in order] == sorted(sized.values())
     assert set(of(chart, Labels)[0].words) == {view.classes[label] for label in np.unique(view.pool.y)}
