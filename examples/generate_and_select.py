@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 
 from synthsieve.data.origin import Origin
-from synthsieve.results.figures import write_samples_figure
+from synthsieve.results.export.media import write_samples_figure
 from synthsieve.training.augment import augment, draw_again
 from synthsieve.training.defaults import settings_for
 from synthsieve.training.loop import fit

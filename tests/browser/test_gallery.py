@@ -437,7 +437,7 @@ def test_data_are_never_markup(serve, page, tmp_path, monkeypatch):
 
     evil = "<img src=x onerror=alert(1)><b>bold</b>"
     served = serve(finished_run("text", tmp_path))
-    monkeypatch.setattr(renderer, "_shorten", lambda text, max_length: evil)
+    monkeypatch.setattr(renderer, "cut", lambda text, longest: evil)
     split = served.session.view.run.split
     object.__setattr__(split, "classes", (evil, "other"))
     page.on("dialog", lambda dialog: pytest.fail("a script ran"))

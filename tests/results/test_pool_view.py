@@ -10,8 +10,7 @@ from synthsieve.data.dataset import UNLABELED
 from synthsieve.errors import CheckpointError, ConfigError, SelectionError
 from synthsieve.evaluation.predict import latents_and_logits
 from synthsieve.models import generate
-from synthsieve.results.pool_view import changed_settings
-from synthsieve.results.rejections import Rejections
+from synthsieve.results.pool_view import Rejections, changed_settings
 from synthsieve.selection.entropy import Reason, entropy_of_logits
 from synthsieve.settings import Coreset
 from synthsieve.training import extra_data

@@ -27,6 +27,6 @@ def report(
         seed: the seed whose variants are shown; the first of the run by default.
         progress: makes a progress bar from a name; None shows none.
     """
-    bars = (None, None) if progress is None else (progress("score"), progress("draw"))
+    bar = None if progress is None else progress("draw")
     target = None if to is None else Path(to)
-    return write_report(open_run(out, seed=seed), target, arm=arm, progress=bars[0], drawing=bars[1])
+    return write_report(open_run(out, seed=seed), target, arm=arm, progress=bar)

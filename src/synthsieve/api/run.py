@@ -257,7 +257,7 @@ def _finish(experiment: Experiment, outcome: Outcome, bar: Callable[[str], Progr
     table = outcome.table
     chosen = next(cell for cell in experiment.cells if cell.name == table.kept)
     model, synthetic = keep_model(experiment, chosen), keep_synthetic(experiment, chosen)
-    page = write_report(open_run(experiment.out), progress=bar("look"), drawing=bar("report"))
+    page = write_report(open_run(experiment.out), progress=bar("report"))
     found = answer_of(table), table.paired_comparison, table.choice, table.kept
     files = model, synthetic, outcome.figures, page.path
     return RunResult(experiment.out, *found, *files, table, experiment.drifts())

@@ -1,1 +1,1 @@
-"""A finished run, opened for looking: its pools, what the model says of each sample, other sievings, marks."""
+"""Finished runs: their tables, their pools under other selections, reports, exports, charts and the gallery."""

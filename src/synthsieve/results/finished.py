@@ -10,8 +10,7 @@ from typing import Self
 from synthsieve.data.dataset import Dataset
 from synthsieve.errors import CheckpointError, ConfigError
 from synthsieve.experiments.arms import Arm, TableEntry
-from synthsieve.results.pool_view import PoolView
-from synthsieve.results.rejections import Rejections
+from synthsieve.results.pool_view import PoolView, Rejections
 from synthsieve.results.table import FILE, ResultsTable
 from synthsieve.training.extra_data import read_figures
 from synthsieve.training.run_dir import RunDirectory
@@ -23,18 +22,12 @@ SINGLE_FIT = "this run"
 
 @dataclass(frozen=True)
 class FinishedRun:
-    """What `synthsieve run`, `reproduce` or `fit` wrote to a directory.
-
-    Attributes:
-        table: the contents of table.json; None for a single fit.
-        seed: whose variants are shown.
-        pooled: variants that drew a pool, by name, with their directories.
-    """
+    """What `synthsieve run`, `reproduce` or `fit` wrote to a directory."""
 
     path: Path
-    table: ResultsTable | None
-    seed: int
-    pooled: dict[str, Path]
+    table: ResultsTable | None  # the contents of table.json; None for a single fit
+    seed: int  # whose variants are shown
+    pooled: dict[str, Path]  # variants that drew a pool, by name, with their directories
 
     @classmethod
     def open(cls, path: Path | str, *, seed: int | None = None) -> Self:
@@ -47,23 +40,18 @@ class FinishedRun:
             drew = any("drawn" in figures for figures in read_figures(path))
             return cls(path, None, single.settings.seed, {SINGLE_FIT: path} if drew else {})
         if (path / "seed-0").is_dir() or any(path.glob("seed-*/pretrained/run.json")):
-            raise CheckpointError(
-                f"the run in {path} is not finished: repeat the same `synthsieve run` to continue it",
-                code="unfinished-run",
-            )
-        raise CheckpointError(
-            f"{path} holds no run: give the directory that `synthsieve run -o` or `fit -o` wrote", code="no-run"
-        )
+            message = f"the run in {path} is not finished: repeat the same `synthsieve run` to continue it"
+            raise CheckpointError(message, code="unfinished-run")
+        message = f"{path} holds no run: give the directory that `synthsieve run -o` or `fit -o` wrote"
+        raise CheckpointError(message, code="no-run")
 
     @classmethod
     def _comparison(cls, path: Path, seed: int | None) -> Self:
         table = ResultsTable.read(path / FILE)
         seed = table.seeds[0] if seed is None else seed
         if seed not in table.seeds:
-            seeds = ", ".join(map(str, table.seeds))
-            raise ConfigError(
-                f"expected a seed of the run ({seeds}), got {seed}: give one of those", code="unknown-seed"
-            )
+            message = f"expected a seed of the run ({', '.join(map(str, table.seeds))}), got {seed}: give one of those"
+            raise ConfigError(message, code="unknown-seed")
         entries = [record.entry for record in table.arms.values()]
         return cls(path, table, seed, {one.name: path / f"seed-{seed}" / one.slug for one in entries if one.pool_size})
 
@@ -88,18 +76,13 @@ class FinishedRun:
     def default_arm(self) -> str:
         """The variant whose pool is shown by default: the chosen one if it drew a pool, else CRAIG's."""
         if not self.pooled:
-            raise ConfigError(
-                f"the run in {self.path} has no synthetic pool: make one with `synthsieve run` or `fit --augment`",
-                code="no-pool",
-            )
+            message = f"the run in {self.path} has no synthetic pool: make one with `synthsieve run` or `fit --augment`"
+            raise ConfigError(message, code="no-pool")
         if self.chosen in self.pooled:
             return str(self.chosen)
         records = [] if self.table is None else self.table.arms.values()
         for arm in DEFAULT_ARMS:
-            sizes = sorted(
-                record.pool_size for record in records if record.arm is arm and record.entry.name in self.pooled
-            )
-            if sizes:
+            if sizes := sorted(one.pool_size for one in records if one.arm is arm and one.entry.name in self.pooled):
                 return TableEntry(arm, sizes[min(1, len(sizes) - 1)]).name
         return next(iter(self.pooled))
 
@@ -107,9 +90,8 @@ class FinishedRun:
         """The directory of a variant with a pool."""
         if name not in self.pooled:
             known = "; ".join(self.pooled) or "none"
-            raise ConfigError(
-                f"expected a variant with a pool ({known}), got {name!r}: give one of those", code="unknown-variant"
-            )
+            message = f"expected a variant with a pool ({known}), got {name!r}: give one of those"
+            raise ConfigError(message, code="unknown-variant")
         return self.pooled[name]
 
     def pool(self, arm: str | None = None) -> PoolView:

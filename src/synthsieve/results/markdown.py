@@ -133,11 +133,10 @@ def selections(table: ResultsTable) -> list[str]:
 def quality(measured: QualityRecord) -> list[str]:
     """Fidelity and memorization in the encoder's feature space, samples beside held-out real examples."""
     real = measured.same_law
-    rows = [
-        (name, *(_figure(getattr(each.manifold, name, None)) for each in (measured, real)))
-        for name in ("precision", "recall", "density", "coverage")
-    ]
-    rows.append(("Fréchet distance", _figure(measured.frechet_distance), _figure(real.frechet_distance)))
+    names = ("precision", "recall", "density", "coverage")
+    figures = {name: [getattr(each.manifold, name, None) for each in (measured, real)] for name in names}
+    figures["Fréchet distance"] = [measured.frechet_distance, real.frechet_distance]
+    rows = [(name, *("" if value is None else f"{value:.2f}" for value in values)) for name, values in figures.items()]
     lines = [*_markdown_table((measured.of, "samples", "held-out real"), rows), ""]
     if measured.two_sample is not None:
         lines.append(f"A classifier tells them from real ones {100 * measured.two_sample.accuracy:.1f} % of the time.")
@@ -149,10 +148,6 @@ def quality(measured: QualityRecord) -> list[str]:
         words = measured.memorisation.describe()
         lines.append(f"{words[0].upper()}{words[1:]}.")
     return [*lines, *measured.notes]
-
-
-def _figure(value: float | None) -> str:
-    return "" if value is None else f"{value:.2f}"
 
 
 def _mean(rows: list[dict[str, Any]], name: str) -> str:

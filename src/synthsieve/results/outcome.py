@@ -16,17 +16,17 @@ from synthsieve.experiments.arms import Arm, TableEntry
 from synthsieve.experiments.experiment import Experiment
 from synthsieve.experiments.runner import oracle_of
 from synthsieve.experiments.workers import Task, run_jobs
-from synthsieve.io.files import atomic_write, remove_stale_partials, write_text
+from synthsieve.io.files import atomic_write, remove_stale_partials, write_json, write_text
 from synthsieve.io.progress import NullProgress, Progress
 from synthsieve.models import generate
 from synthsieve.results.charts import svg
 from synthsieve.results.export.directory import MANIFEST
+from synthsieve.results.export.media import write_entropy_figure, write_samples_figure
 from synthsieve.results.export.samples import write_items
 from synthsieve.results.export.writers import METADATA
-from synthsieve.results.figures import write_entropy_figure, write_samples_figure
 from synthsieve.results.markdown import as_markdown
 from synthsieve.results.readable import shown_items
-from synthsieve.results.report.charts.sampling import temperature_chart
+from synthsieve.results.report.charts.training import temperature_chart
 from synthsieve.results.table import FILE, ResultsTable
 from synthsieve.sampling.langevin import LangevinSettings
 from synthsieve.selection.entropy import entropy_of_logits
@@ -67,16 +67,27 @@ def run_experiment(
     run_jobs(tasks, experiment.origin, workers=workers, progress=progress)
     paired_comparison, choice = experiment.paired_comparison(), experiment.choice()
     first = RunDirectory.open(experiment.pretrained(experiment.whole_units[0]))
+    # The variant whose pool is measured: entropy at its largest L, which stores x of all samples that are kept.
+    pooled = [cell for cell in experiment.cells if cell.pool_size]
+    entry = max(pooled, key=lambda cell: (cell.arm is Arm.ENTROPY, cell.pool_size))
     measuring = measuring or NullProgress()
     with closing(measuring):
         measuring.update(0, 3, "measuring the pool")
-        entry = _measured_entry(experiment)
         pool = extra_data.latest(experiment.folder(entry, experiment.whole_units[0])).pool
         assert pool is not None
         y, seed = pool.y[pool.selected], first.settings.seed
         quality = pool_quality(first.load_model(), first.encoding, dataset, first.split, x=pool.x, y=y, seed=seed)
         measuring.update(1, 3, "sampling at several temperatures")
-        curve = _temperature_curve(experiment, first)
+        sampling = first.settings.sampling
+        curve = temperature_curve(
+            first.load_model(),
+            first.encoding,
+            TEMPERATURES,
+            per_class=CURVE_PER_CLASS,
+            chains=LangevinSettings(sampling.num_steps, sampling.step_size),
+            oracle=oracle_of(experiment.oracle) if RunDirectory.exists(experiment.oracle) else None,
+            seed=seed,
+        )
         measuring.update(2, 3, "drawing the figures")
         temperature = experiment.settings.augmentation.temperature
         figures = write_figures(experiment.out / "figures", first, curve, temperature=temperature)
@@ -90,7 +101,7 @@ def run_experiment(
             "temperature": curve,
         }
     )
-    table.write(experiment.out / FILE)
+    write_json(experiment.out / FILE, table.as_dict())
     write_text(experiment.out / "table.md", as_markdown(table, beside_paper=beside_paper))
     return Outcome(table, figures)
 
@@ -111,24 +122,22 @@ def keep_synthetic(experiment: Experiment, cell: TableEntry) -> list[Path]:
     Nothing is written for a variant without a pool.
     """
     path = experiment.out / "synthetic.npz"
-    _remove_stale(path.with_suffix(""))
+    stem = path.with_suffix("")
+    for suffix in SAMPLE_SUFFIXES:  # of a variant chosen before
+        path.with_suffix(suffix).unlink(missing_ok=True)
+    if (stem / METADATA).is_file() and not (stem / MANIFEST).exists():  # sounds, not an export
+        shutil.rmtree(stem)
     folder = experiment.folder(cell, experiment.whole_units[0])
     pool = extra_data.latest(folder).pool if cell.pool_size else None
     if pool is None:
         return []
     rows, run = pool.selected, RunDirectory.open(folder)
     columns = {name: getattr(pool, name)[rows] for name in ("y", "weight", "entropy", "rank", "chain_seed")}
+    arrays = {"classes": np.asarray(run.split.classes), "model_hash": np.asarray(pool.origin["model_hash"]), **columns}
     with atomic_write(path) as partial, partial.open("wb") as file:
-        np.savez_compressed(
-            file,
-            x=pool.x,
-            classes=np.asarray(run.split.classes),
-            latent=pool.z[rows],
-            model_hash=np.asarray(pool.origin["model_hash"]),
-            **columns,
-        )
+        np.savez_compressed(file, x=pool.x, latent=pool.z[rows], **arrays)
     readable = write_items(
-        path.with_suffix(""),
+        stem,
         shown_items(run, pool.x),
         [run.split.classes[y] for y in columns["y"]],
         label_name=run.origin.label or "label",
@@ -136,35 +145,6 @@ def keep_synthetic(experiment: Experiment, cell: TableEntry) -> list[Path]:
         entropy=columns["entropy"].tolist(),
     )
     return [path, *readable]
-
-
-def _remove_stale(stem: Path) -> None:
-    """Remove what `keep_synthetic` wrote for a variant chosen before, and nothing else."""
-    for suffix in SAMPLE_SUFFIXES:
-        stem.with_suffix(suffix).unlink(missing_ok=True)
-    if (stem / METADATA).is_file() and not (stem / MANIFEST).exists():  # sounds, not an export
-        shutil.rmtree(stem)
-
-
-def _measured_entry(experiment: Experiment) -> TableEntry:
-    """The variant whose pool is measured: entropy at its largest L, which stores x of all samples that are kept."""
-    pooled = [cell for cell in experiment.cells if cell.pool_size]
-    return max(pooled, key=lambda cell: (cell.arm is Arm.ENTROPY, cell.pool_size))
-
-
-def _temperature_curve(experiment: Experiment, run: RunDirectory) -> list[TemperatureRow]:
-    oracle = oracle_of(experiment.oracle) if RunDirectory.exists(experiment.oracle) else None
-
-    sampling = run.settings.sampling
-    return temperature_curve(
-        run.load_model(),
-        run.encoding,
-        TEMPERATURES,
-        per_class=CURVE_PER_CLASS,
-        chains=LangevinSettings(sampling.num_steps, sampling.step_size),
-        oracle=oracle,
-        seed=run.settings.seed,
-    )
 
 
 def write_figures(folder: Path, run: RunDirectory, curve: list[TemperatureRow], *, temperature: float) -> list[Path]:

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from synthsieve.data.dataset import Dataset
-from synthsieve.errors import ConfigError, SelectionError
+from synthsieve.errors import CheckpointError, ConfigError, SelectionError
 from synthsieve.evaluation.memorization import Nearest, nearest_distances
 from synthsieve.evaluation.predict import latents
+from synthsieve.io.files import parse_json, write_json
 from synthsieve.io.progress import Progress
 from synthsieve.io.random_streams import derive_seed
 from synthsieve.models import generate
 from synthsieve.models.classifier import GenerativeClassifier
-from synthsieve.results.figures import spaced_ranks
+from synthsieve.results.export.media import spaced_ranks
 from synthsieve.results.readable import shown_items
-from synthsieve.results.rejections import Rejections
 from synthsieve.selection.entropy import Reason, check_filter
 from synthsieve.settings import AugmentationSettings, Ceiling, Coreset
 from synthsieve.training import extra_data
@@ -27,30 +29,66 @@ from synthsieve.training.pool import Outcomes, SyntheticPool
 from synthsieve.training.run_dir import RunDirectory
 
 COMPUTED = ("real_rows", "real_latents", "nearest_distance")  # that no rejection changes
+REJECTIONS_FORMAT = "synthsieve rejections 1"
+REJECTIONS = "rejections.json"
+
+
+@dataclass(frozen=True)
+class Rejections:
+    """Samples that a person rejected: OUT/rejections.json. No later selection keeps them.
+
+    Each is named by the weights that drew it and the seed of its chain, so rejections hold for later pools.
+    """
+
+    path: Path  # the file
+    seeds: dict[str, frozenset[int]]  # model hash -> seeds of the rejected chains
+
+    @classmethod
+    def read(cls, folder: Path) -> Rejections:
+        """Those stored in a run's folder; none where there is no file."""
+        path = folder / REJECTIONS
+        if not path.is_file():
+            return cls(path, {})
+        try:
+            value = parse_json(path.read_text(encoding="utf-8"))
+            if value["format"] != REJECTIONS_FORMAT:
+                raise ValueError(f"its format is {value['format']!r}, not {REJECTIONS_FORMAT!r}")
+            seeds = {str(name): frozenset(given) for name, given in value["rejected"].items()}
+            if not all(type(seed) is int and 0 <= seed < 2**63 for given in seeds.values() for seed in given):
+                raise ValueError("it has something else than chain seeds")
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            message = f"{path} cannot be read ({error!r}): repair it, or remove it to start again"
+            raise CheckpointError(message, code="damaged-rejections") from None
+        return cls(path, seeds)
+
+    def rows(self, pool: SyntheticPool) -> np.ndarray:
+        """The rejected rows of a pool: int64, ascending."""
+        seeds = self.seeds.get(pool.origin["model_hash"], frozenset())
+        return np.flatnonzero(np.isin(pool.chain_seed, np.fromiter(seeds, dtype=np.int64, count=len(seeds))))
+
+    def update(self, pool: SyntheticPool, rows: Iterable[int], *, reject: bool) -> Rejections:
+        """With these rows of a pool rejected, or no longer; written at once."""
+        name = pool.origin["model_hash"]
+        given = frozenset(int(seed) for seed in pool.chain_seed[list(rows)])
+        before = self.seeds.get(name, frozenset())
+        after = Rejections(self.path, {**self.seeds, name: before | given if reject else before - given})
+        stored = {name: sorted(seeds) for name, seeds in sorted(after.seeds.items()) if seeds}
+        write_json(self.path, {"format": REJECTIONS_FORMAT, "rejected": stored})
+        return after
 
 
 @dataclass(frozen=True)
 class PoolView:
-    """A pool with everything that is known of its samples.
+    """A pool with everything that is known of its samples."""
 
-    Attributes:
-        name: the variant that drew it.
-        run: the variant's folder, with split, encoding and settings.
-        dataset: the real examples.
-        step: when it was drawn; `figures`: what the selection measured then.
-        pool: the samples, with the model's answers and the outcomes in training.
-        model: the weights that drew, decoded and scored them.
-        rejections: samples that a person rejected, as they were when this view was opened.
-    """
-
-    name: str
-    run: RunDirectory
-    dataset: Dataset
-    step: int
-    figures: dict[str, Any]
+    name: str  # the variant that drew it
+    run: RunDirectory  # the variant's folder, with split, encoding and settings
+    dataset: Dataset  # the real examples
+    step: int  # when it was drawn
+    figures: dict[str, Any]  # what the selection measured then
     pool: SyntheticPool
-    model: GenerativeClassifier
-    rejections: Rejections
+    model: GenerativeClassifier  # the weights that drew, decoded and scored the samples
+    rejections: Rejections  # samples that a person rejected, as they were when this view was opened
 
     @classmethod
     def open(cls, name: str, run: RunDirectory, dataset: Dataset, rejections: Rejections) -> PoolView:
@@ -118,19 +156,26 @@ class PoolView:
         filtered, seed = self.filter(settings), self.selection_seed
         return select_from(self.model, self.pool, filtered, seed=seed, method=method, progress=progress)
 
+    def class_counts(self, outcome: Outcomes) -> dict[str, np.ndarray]:
+        """How many samples of each class were `drawn`, `kept` by the filter and `selected`: int64 (num_classes,)."""
+        masks = {"drawn": np.ones(len(self), dtype=bool), "kept": outcome.kept, "selected": outcome.weight > 0}
+        return {name: np.bincount(self.pool.y[mask], minlength=len(self.classes)) for name, mask in masks.items()}
+
+    def class_purity(self, outcome: Outcomes) -> list[float | None]:
+        """The purity of the selected samples of each class."""
+        y, selected = self.pool.y, outcome.weight > 0
+        return [self.pool.purity(np.flatnonzero((y == c) & selected)) for c in range(len(self.classes))]
+
     def lost_classes(self, outcome: Outcomes) -> np.ndarray:
         """Classes that a selection leaves without a sample though it need not: int64, ascending.
 
         They are those that training selected samples of, and those that another ceiling than training's rejects.
         """
-        never = self._empty_classes(self.as_trained())
+        y = self.pool.y
+        never = np.setdiff1d(y, y[self.pool.selected])
         if outcome.settings.entropy_ceiling != self.settings.entropy_ceiling:
-            never = np.setdiff1d(never, self.pool.y[outcome.reason == Reason.HIGH_ENTROPY])
-        return np.setdiff1d(self._empty_classes(outcome), never)
-
-    def _empty_classes(self, outcome: Outcomes) -> np.ndarray:
-        """Classes that samples were drawn of and none is selected of: int64, ascending."""
-        return np.setdiff1d(self.pool.y, self.pool.y[outcome.selected])
+            never = np.setdiff1d(never, y[outcome.reason == Reason.HIGH_ENTROPY])
+        return np.setdiff1d(np.setdiff1d(y, y[outcome.selected]), never)
 
     def decode(self, rows: np.ndarray) -> np.ndarray:
         """x of those samples, as the source stores examples: the same bytes as in the pool."""

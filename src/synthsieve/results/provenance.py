@@ -91,28 +91,19 @@ def provenance(
     }
 
 
-def words_for_card(view: PoolView, outcome: Outcomes, table: ResultsTable | None) -> dict[str, Any]:
+def words_for_card(outcome: Outcomes, table: ResultsTable | None) -> dict[str, Any]:
     """What the data card says about filter, selection and quality."""
-    return {
-        "selection": describe_filter(outcome),
-        "chosen_by": describe_coreset(outcome),
-        "quality": [] if table is None or table.quality is None else quality(table.quality),
-    }
+    measured = [] if table is None or table.quality is None else quality(table.quality)
+    return {"selection": describe_filter(outcome), "chosen_by": describe_coreset(outcome), "quality": measured}
 
 
 def counts(view: PoolView, outcome: Outcomes) -> dict[str, Any]:
     """How many samples were drawn, kept and selected: in all, by reason, by class."""
-    y, masks = (
-        view.pool.y,
-        {"drawn": np.ones(len(view), dtype=bool), "kept": outcome.kept, "selected": outcome.weight > 0},
-    )
-    per_class = {
-        label: {name: int((mask & (y == number)).sum()) for name, mask in masks.items()}
-        for number, label in enumerate(view.classes)
-    }
+    numbers = view.class_counts(outcome)
+    per_class = {label: {name: int(each[c]) for name, each in numbers.items()} for c, label in enumerate(view.classes)}
     missing = [label for label, number in per_class.items() if not number["selected"]]
     return {
-        **{name: int(mask.sum()) for name, mask in masks.items()},
+        **{name: int(each.sum()) for name, each in numbers.items()},
         "num_classes": len(per_class) - len(missing),
         "empty_classes": missing,
         "reasons": outcome.counts(),
@@ -128,9 +119,8 @@ def compared(view: PoolView, outcome: Outcomes, table: ResultsTable | None) -> d
     examples = " and ".join(f"{number:,}" for number in dict.fromkeys(paired.num_items))
     words = f"Against training on real data alone, on {examples} test examples: {one.describe()}."
     if not np.array_equal(outcome.weight, view.pool.weight):
-        words = (
-            f"Nothing was trained on exactly these samples: they were selected again. Selection in training: {words}"
-        )
+        again = "Nothing was trained on exactly these samples: they were selected again. Selection in training"
+        words = f"{again}: {words}"
     rows = [
         {
             "name": name,
@@ -142,12 +132,8 @@ def compared(view: PoolView, outcome: Outcomes, table: ResultsTable | None) -> d
         for name, each in ((paired.baseline, None), (view.name, one))
     ]
     choice = "" if table.choice is None else f"{table.choice.describe()}."
-    return {
-        "words": words,
-        "verdict": str(one.verdict),
-        "rows": rows,
-        "notes": [note for note in (choice, paired.note) if note],
-    }
+    notes = [note for note in (choice, paired.note) if note]
+    return {"words": words, "verdict": str(one.verdict), "rows": rows, "notes": notes}
 
 
 def changes(before: AugmentationSettings, after: AugmentationSettings) -> dict[str, list[Any]]:

@@ -1,7 +1,8 @@
-"""Synthetic examples in the user's form, and as pixels: images as they are, sounds as their spectrograms."""
+"""Synthetic examples in the user's form, as pixels (sounds as their spectrograms), and as cells of text."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -59,3 +60,27 @@ def pixels_of(dataset: Dataset, x: np.ndarray) -> np.ndarray:
     if x.dtype == np.uint8:
         return x
     return np.rint((np.clip(np.nan_to_num(x), -1, 1) + 1) * 127.5).astype(np.uint8)
+
+
+def text_cells(
+    items: Any, feature_names: Sequence[str] | None = None, *, max_columns: int, max_length: int, digits: int
+) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """The first columns of a pyarrow table, or of numbers (n, features): their names, and the cells of each row."""
+    if isinstance(items, np.ndarray):
+        names: Sequence[str] = feature_names or [f"x{i + 1}" for i in range(items.shape[1])]
+        columns = items.T[:max_columns].tolist()
+    else:
+        names, columns = items.column_names, [column.to_pylist() for column in items.columns[:max_columns]]
+
+    def cell(value: Any) -> str:
+        if value is None or value != value:
+            return "–"
+        return f"{value:.{digits}g}" if isinstance(value, float) else cut(str(value), max_length)
+
+    shown = tuple(cut(str(name), max_length) for name in names[:max_columns])
+    return shown, [tuple(map(cell, row)) for row in zip(*columns, strict=True)]
+
+
+def cut(text: str, longest: int = 60) -> str:
+    """A label of any length, shortened to fit a line."""
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"

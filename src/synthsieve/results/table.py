@@ -19,7 +19,7 @@ from synthsieve.evaluation.quality import TemperatureRow
 from synthsieve.experiments.arms import Arm, Group, TableEntry
 from synthsieve.experiments.baselines.sklearn_models import MAJORITY
 from synthsieve.experiments.experiment import CrossFitting
-from synthsieve.io.files import parse_json, write_json
+from synthsieve.io.files import parse_json
 from synthsieve.settings import MAX_POOL_SIZE
 
 FILE = "table.json"
@@ -29,24 +29,14 @@ def _comparison_fields(value: Any) -> Any:
     """`ComparisonResult.as_dict` as the fields of a ComparisonResult."""
     if isinstance(value, ComparisonResult):
         return value
-    comparisons = [
-        {
-            "arm": name,
-            "differences": one["differences"],
-            "interval": one["interval_95"],
-            "differing": one["differing_answers"],
-        }
-        for name, one in value["comparisons"].items()
-    ]
+    renamed = {"differences": "differences", "interval": "interval_95", "differing": "differing_answers"}
+    compared = value["comparisons"].items()
     return {
-        "baseline": value["baseline"],
+        **{name: value[name] for name in ("baseline", "resamples", "note", "metric")},
         "arms": [{"name": name, "scores": scores} for name, scores in value["scores"].items()],
-        "comparisons": comparisons,
+        "comparisons": [{"arm": arm, **{new: one[old] for new, old in renamed.items()}} for arm, one in compared],
         "num_items": value["test_examples"],
         "shared_items": value["shared_test_examples"],
-        "resamples": value["resamples"],
-        "note": value["note"],
-        "metric": value["metric"],
     }
 
 
@@ -132,21 +122,7 @@ class QualityRecord(_Record):
 
 
 class ResultsTable(_Record):
-    """Every figure of a finished comparison.
-
-    Attributes:
-        seeds: seeds of the run; split_hashes: seed -> hash of its split.
-        labeled, unlabeled: training rows of the first seed.
-        validation_examples: labelled rows that chose; labels_for_choosing: those that trained no model.
-        oracle_accuracy: of the classifier that purity is measured by; None without one.
-        paired_comparison: every variant against real data alone, on test.
-        choice: the variant with the best validation score; None without labels to choose on.
-        validation: name -> score of each seed on validation.
-        metrics: name -> every metric on test.
-        groups: name -> what kind of method it is, in the order of the comparison.
-        arms: every variant; baselines: classical methods, an entry a seed.
-        quality: of one variant's samples; temperature: samples at several temperatures.
-    """
+    """Every figure of a finished comparison; dictionaries are by the name of a variant or method."""
 
     source_name: str
     classes: list[str] = Field(min_length=1)
@@ -154,21 +130,21 @@ class ResultsTable(_Record):
     settings: dict[str, Any]
     seeds: list[int] = Field(min_length=1)
     versions: dict[str, str]
-    split_hashes: dict[str, str]
+    split_hashes: dict[str, str]  # by seed
     cross_fitting: CrossFitting | None
-    labeled: int
+    labeled: int  # training rows of the first seed
     unlabeled: int
-    validation_examples: int
-    labels_for_choosing: int
-    oracle_accuracy: float | None
+    validation_examples: int  # labelled rows that chose
+    labels_for_choosing: int  # those of them that trained no model
+    oracle_accuracy: float | None  # of the classifier that purity is measured by
     paired_comparison: Annotated[ComparisonResult, BeforeValidator(_comparison_fields), PlainSerializer(_plain)]
     choice: Annotated[Choice | None, BeforeValidator(_choice_fields), PlainSerializer(_plain)]
-    validation: dict[str, list[float]]
-    metrics: dict[str, Metrics]
-    groups: dict[str, Group]
+    validation: dict[str, list[float]]  # the score of each seed
+    metrics: dict[str, Metrics]  # on test
+    groups: dict[str, Group]  # in the order of the comparison
     arms: dict[str, VariantRecord]
-    baselines: dict[str, list[BaselineRecord]]
-    quality: QualityRecord | None = None
+    baselines: dict[str, list[BaselineRecord]]  # classical methods, an entry a seed
+    quality: QualityRecord | None = None  # of one variant's samples
     temperature: list[TemperatureRow] = []
 
     @validator(mode="after")
@@ -190,20 +166,13 @@ class ResultsTable(_Record):
             if isinstance(stored, dict) and "proof" in stored:  # the name of paired_comparison in 0.1
                 raise OldRunError(path.parent)
             return cls.model_validate(stored)
-        except OldRunError:
-            raise
         except ValidationError as error:
             first = error.errors()[0]
             reason = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             reason = str(error)
-        raise CheckpointError(
-            f"{path} cannot be read ({' '.join(reason.split())[:200]}): repeat the same `synthsieve run`",
-            code="damaged-table",
-        )
-
-    def write(self, path: Path) -> None:
-        write_json(path, self.as_dict())
+        message = f"{path} cannot be read ({' '.join(reason.split())[:200]}): repeat the same `synthsieve run`"
+        raise CheckpointError(message, code="damaged-table")
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, as in the file."""

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from synthsieve.errors import DataError
 from synthsieve.results.charts.chart import Axis, Bars, Chart, Labels, Line, Points, Rule, Scale
 from synthsieve.results.charts.scale import Projection, limits, log_ticks, tick_labels, ticks
-from synthsieve.results.charts.style import ANYWHERE, DARK, LIGHT
-from synthsieve.results.charts.text import shortened, width, wrapped
+from synthsieve.results.charts.style import ANYWHERE, DARK, LIGHT, shortened, width, wrapped
 from tests.errors import raises
 from tests.results.charts.made_up import CASES, lines
 

@@ -8,7 +8,7 @@ import pytest
 from synthsieve.results.charts import style, svg
 from synthsieve.results.charts.chart import Axis, Bars, Line, Points
 from synthsieve.results.charts.style import DARK
-from synthsieve.results.charts.svg_marks import POINTED_AT
+from synthsieve.results.charts.svg import POINTED_AT
 from tests.results.charts.made_up import CASES, HOSTILE, lines
 
 SVG = "{http://www.w3.org/2000/svg}"

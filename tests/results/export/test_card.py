@@ -6,9 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from synthsieve.results.export.block import PoolInfo
-from synthsieve.results.export.card import front_matter
+from synthsieve.results.export.card import TASKS, card_features, front_matter, hub_table, size_of
 from synthsieve.results.export.formats import Form
-from synthsieve.results.export.hub import card_features, hub_table, size_of, task_of
 from tests.hub import datasets
 from tests.results.export.made_up import CLASSES, rows
 
@@ -58,7 +57,7 @@ def test_size_categories(rows, category):
 
 
 def test_task_categories():
-    assert {task_of(form) for form in Form} == {
+    assert {TASKS[form] for form in Form} == {
         "image-classification",
         "audio-classification",
         "text-classification",

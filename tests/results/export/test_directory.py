@@ -19,8 +19,8 @@ from pyarrow import parquet
 from synthsieve.data.registry import load
 from synthsieve.errors import ConfigError
 from synthsieve.results.export import directory, writers
+from synthsieve.results.export.block import block_table
 from synthsieve.results.export.formats import AVAILABLE, Form, Format, Which
-from synthsieve.results.export.tables import block_table
 from tests.errors import raises
 from tests.hub import datasets, loaded, undecoded
 from tests.results.export import made_up
@@ -59,7 +59,7 @@ def written(request, tmp_path_factory):
 def test_parquet_round_trip(written):
     kind, folder, info, whole = written
     read = parquet.read_table(folder / "data.parquet")
-    assert read.equals(block_table(whole, info).table)
+    assert read.equals(block_table(whole, info)[0])
     assert read.num_rows == 23
     if info.form is Form.IMAGES:
         assert all((pixels(cell["bytes"].as_py()) == x).all() for cell, x in zip(read["image"], whole.x, strict=True))
@@ -158,7 +158,7 @@ def test_class_folders_for_datasets_and_torchvision(tmp_path, kind):
         ("sounds", "audiofolder", "audio") if kind == "sounds" else ("images", "imagefolder", "image")
     )
     root = tmp_path / "out" / name
-    classes, found = image_folder(root, info.suffix)
+    classes, found = image_folder(root, ".wav" if kind == "sounds" else ".png")
     assert classes == ["cat", "dog_fox", "dog_fox_2"]  # dog/fox and dog_fox are two classes
     rows = np.flatnonzero(whole.selected)
     by_id = {int(os.path.basename(path).partition(".")[0]): (path, index) for path, index in found}
@@ -347,7 +347,7 @@ def test_a_label_named_like_one_of_our_columns(tmp_path):
     from dataclasses import replace
 
     info, whole, _ = samples("rows")
-    page = block_table(whole, replace(info, label_name="seed"))
-    assert page.names["label"] == "seed"
-    assert page.names["seed"] == "synthetic_seed"
-    assert page.table["seed"].type == pa.string()
+    table, names = block_table(whole, replace(info, label_name="seed"))
+    assert names["label"] == "seed"
+    assert names["seed"] == "synthetic_seed"
+    assert table["seed"].type == pa.string()

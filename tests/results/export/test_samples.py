@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from synthsieve.data.modalities.sound.format import Waveforms
+from synthsieve.results.export.block import unique_names
 from synthsieve.results.export.samples import write_items
-from synthsieve.results.export.tables import unique_names
 from synthsieve.results.export.writers import folder_names
 
 

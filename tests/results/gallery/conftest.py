@@ -6,7 +6,7 @@ from starlette.testclient import TestClient
 from synthsieve.results.gallery.security import KEY_HEADER, Access
 from synthsieve.results.gallery.server import guarded_app
 from synthsieve.results.gallery.session import GallerySession
-from synthsieve.results.rejections import Rejections
+from synthsieve.results.pool_view import Rejections
 
 PORT = 8765
 ORIGIN = f"http://127.0.0.1:{PORT}"

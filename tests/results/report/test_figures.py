@@ -17,11 +17,18 @@ from synthsieve.io.random_streams import numpy_stream
 from synthsieve.results.charts.chart import Bars, Intervals, Labels, Line, Points, Rule
 from synthsieve.results.charts.matplotlib_backend import draw
 from synthsieve.results.charts.svg import render
+from synthsieve.results.pool_view import PoolView
 from synthsieve.results.report.charts.comparison import arms
-from synthsieve.results.report.charts.gradient_bound import bound_against_budget, bounds_at
-from synthsieve.results.report.charts.latent_map import two_dimensions
-from synthsieve.results.report.charts.pool import class_yield, entropy_edges, entropy_histogram, weights
-from synthsieve.results.report.charts.sampling import chain_log_density
+from synthsieve.results.report.charts.pool import (
+    bound_against_budget,
+    bounds_at,
+    class_yield,
+    entropy_edges,
+    entropy_histogram,
+    two_dimensions,
+    weights,
+)
+from synthsieve.results.report.charts.training import chain_log_density
 from synthsieve.results.report.figures import NAMES, OF_RUN, charts_of
 from synthsieve.results.table import ResultsTable
 from synthsieve.selection.entropy import Reason
@@ -114,9 +121,9 @@ def test_class_yield(view):
 
 def test_class_yield_of_many_classes():
     pool, outcome = made_up(classes=100)
-    scores = SimpleNamespace(scored=np.full(len(pool), -1))
-    classes = ("", *(f"class {i}" for i in range(1, 100)))
-    chart = class_yield(SimpleNamespace(pool=pool, scores=scores, classes=classes), outcome)
+    split = SimpleNamespace(classes=("", *(f"class {i}" for i in range(1, 100))))
+    view = PoolView("made up", SimpleNamespace(split=split), None, 0, {}, pool, None, None)
+    chart = class_yield(view, outcome)
     assert len(chart.y.categories) == 30
     assert "30 of 100" in chart.note
     assert not any(chart.y.beside)  # without an oracle
@@ -187,7 +194,7 @@ def test_latent_map(view):
     chart = charts_of(open_run(view.run.path.parents[1]), view)["latent_map"]
     rows = [row for layer in of(chart, Points) for row in layer.rows]
     assert sorted(rows) == outcome.selected.tolist()
-    sized = {row: layer.size(i) for layer in of(chart, Points) for i, row in enumerate(layer.rows)}
+    sized = {row: size for layer in of(chart, Points) for row, size in zip(layer.rows, layer.sizes, strict=False)}
     order = sorted(sized, key=lambda row: outcome.weight[row])
     assert [sized[row] for row in order] == sorted(sized.values())
     assert set(of(chart, Labels)[0].words) == {view.classes[label] for label in np.unique(view.pool.y)}

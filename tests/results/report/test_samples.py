@@ -8,8 +8,19 @@ import pytest
 
 from synthsieve.data.modalities.encoding import fit_encoding
 from synthsieve.data.origin import Origin
-from synthsieve.results.report.sample_views import DETAILS, Bars, Cells, Picture, Text, real_views, synthetic_views
-from synthsieve.results.report.sections.samples import ClassSamples, Role, picks_of, sample_gallery
+from synthsieve.results.report.samples import (
+    DETAILS,
+    Bars,
+    Cells,
+    ClassSamples,
+    Picture,
+    Role,
+    Text,
+    picks_of,
+    real_views,
+    sample_gallery,
+    synthetic_views,
+)
 from synthsieve.selection.entropy import Reason
 from tests.modalities import image, sound, table, text, vector
 from tests.results.report.pictures import bytes_of, pixels_of

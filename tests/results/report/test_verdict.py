@@ -5,7 +5,7 @@ import pytest
 
 from synthsieve.evaluation.metrics import measure
 from synthsieve.experiments.arms import Group
-from synthsieve.results.report.sections.headings import verdict_heading
+from synthsieve.results.report.sections import verdict_heading
 from synthsieve.results.report.verdict import answer_of, answer_of_fit
 from synthsieve.results.report.wording import figure
 from synthsieve.results.table import ResultsTable

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from synthsieve.results.rejections import Rejections
+from synthsieve.results.pool_view import Rejections
 from synthsieve.training.extra_data import latest
 from tests.data import made_up, made_up_sounds
 from tests.robustness.faults.commands import AUGMENT, EXPORT, QUICK, RUN, pool_file, settings

@@ -38,7 +38,7 @@ from synthsieve.experiments.baselines.search import BaselineResult
 from synthsieve.io.progress import NullProgress
 from synthsieve.results.export import directory
 from synthsieve.results.export.media import write_wav
-from synthsieve.results.rejections import Rejections
+from synthsieve.results.pool_view import Rejections
 from synthsieve.results.run import open_run
 from synthsieve.selection import files
 from synthsieve.selection.curvature import CurvatureState

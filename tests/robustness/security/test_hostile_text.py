@@ -24,7 +24,7 @@ from synthsieve.results.charts import svg
 from synthsieve.results.export.from_pool import export_pool
 from synthsieve.results.export.writers import folder_names, write_csv
 from synthsieve.results.gallery.session import GallerySession
-from synthsieve.results.rejections import Rejections
+from synthsieve.results.pool_view import Rejections
 from synthsieve.results.report.figures import charts_of
 from tests.finished import CRAIG
 from tests.results.export import made_up

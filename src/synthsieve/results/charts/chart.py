@@ -20,18 +20,8 @@ class Scale(StrEnum):
     LOG = "log"
 
 
-class Tone(IntEnum):
-    """A colour by number; each palette has its own value for it."""
-
-    QUIET = 0
-    BLUE = 1
-    ORANGE = 2
-    GREEN = 3
-    PINK = 4
-    OCHRE = 5
-    INK = 6
-
-
+# A colour by number; each palette has its own value for it.
+Tone = IntEnum("Tone", ["QUIET", "BLUE", "ORANGE", "GREEN", "PINK", "OCHRE", "INK"], start=0)
 SERIES = (Tone.BLUE, Tone.ORANGE, Tone.GREEN, Tone.PINK, Tone.OCHRE, Tone.INK)
 
 
@@ -62,32 +52,21 @@ class Fill(StrEnum):
 
 @dataclass(frozen=True)
 class Axis:
-    """One axis of a chart.
-
-    Attributes:
-        label: quantity and unit; may be empty.
-        low, high: limits; None to fit the marks.
-        categories: names instead of numbers, the first at 0.
-        headings: categories that are titles of the group below them, without marks.
-        beside: a word at the far end of each category's row; empty for none.
-        whole: the values are counts, so ticks are integers.
-        plain: no ticks, as on a map.
-    """
-
-    label: str = ""
+    label: str = ""  # quantity and unit
     scale: Scale = Scale.LINEAR
-    low: float | None = None
+    low: float | None = None  # limits; None to fit the marks
     high: float | None = None
-    categories: tuple[str, ...] = ()
-    headings: frozenset[int] = frozenset()
-    beside: tuple[str, ...] = ()
-    whole: bool = False
-    plain: bool = False
+    categories: tuple[str, ...] = ()  # names instead of numbers, the first at 0
+    headings: frozenset[int] = frozenset()  # categories that are titles of the group below them, without marks
+    beside: tuple[str, ...] = ()  # a word at the far end of each category's row
+    whole: bool = False  # the values are counts, so ticks are integers
+    plain: bool = False  # no ticks, as on a map
 
 
+# The layers; one with an empty name is not in the legend. Notes are tooltips, one for each mark, or none at all.
 @dataclass(frozen=True)
 class Line:
-    """y over x; a y that is not finite is a gap. A layer with an empty name is not in the legend."""
+    """y over x; a y that is not finite is a gap."""
 
     name: str
     x: Numbers
@@ -109,37 +88,20 @@ class Band:
 
 @dataclass(frozen=True)
 class Points:
-    """Single points.
-
-    Attributes:
-        sizes: radius of each on a chart 480 wide; one number for all, or one a point.
-        faint: drawn in the background.
-        notes: tooltip of each; empty for none.
-        rows: the sample that each stands for, for scripts of a page; empty for none.
-    """
-
     name: str
     x: Numbers
     y: Numbers
     tone: Tone = Tone.BLUE
     shape: Shape = Shape.CIRCLE
-    sizes: Numbers = (3.0,)
+    sizes: Numbers = (3.0,)  # radius on a chart 480 wide; one number for all, or one a point
     faint: bool = False
     notes: tuple[str, ...] = ()
-    rows: tuple[int, ...] = ()
-
-    def size(self, i: int) -> float:
-        return self.sizes[i if len(self.sizes) > 1 else 0]
+    rows: tuple[int, ...] = ()  # the sample that each stands for, for scripts of a page
 
 
 @dataclass(frozen=True)
 class Bars:
-    """Bars from `start` to `end` along one axis and from `base` to `base + value` along the other.
-
-    Attributes:
-        across: horizontal, along a y axis of categories; else vertical.
-        notes: tooltip of each; empty for its numbers.
-    """
+    """Bars from `start` to `end` along one axis and from `base` to `base + value` along the other."""
 
     name: str
     start: Numbers
@@ -148,7 +110,7 @@ class Bars:
     base: Numbers
     tone: Tone = Tone.BLUE
     fill: Fill = Fill.FULL
-    across: bool = False
+    across: bool = False  # horizontal, along a y axis of categories
     notes: tuple[str, ...] = ()
 
 
@@ -190,30 +152,19 @@ Layer = Line | Band | Points | Bars | Intervals | Rule | Labels
 
 @dataclass(frozen=True)
 class Chart:
-    """One figure.
-
-    Attributes:
-        description: one sentence for readers who cannot see it.
-        layers: what is drawn, back to front.
-        note: a line or two under the title; may be empty.
-        square: about as high as wide, as a map is.
-    """
-
     title: str
-    description: str
+    description: str  # one sentence for readers who cannot see it
     x: Axis
     y: Axis
-    layers: tuple[Layer, ...]
-    note: str = ""
-    square: bool = False
+    layers: tuple[Layer, ...]  # back to front
+    note: str = ""  # a line or two under the title
+    square: bool = False  # about as high as wide, as a map is
 
     def __post_init__(self) -> None:
         for layer in self.layers:
             _check(layer)
         if not values_along(self, 0) or not values_along(self, 1):
-            raise DataError(
-                f"expected at least one finite value to draw in {self.title!r}, got none", code="empty-chart"
-            )
+            raise DataError(f"expected a finite value to draw in {self.title!r}, got none", code="empty-chart")
 
     @property
     def legend(self) -> tuple[Layer, ...]:
@@ -252,18 +203,16 @@ def extent(layer: Layer) -> tuple[Numbers, Numbers]:
 def _check(layer: Layer) -> None:
     """Reject columns of different lengths and positions that are not finite; only a line's y may have gaps."""
     kind, columns = type(layer).__name__, {name: each for name, each in vars(layer).items() if isinstance(each, tuple)}
-    positions = {name: each for name, each in columns.items() if name not in ("notes", "rows", "words", "sizes")}
-    lengths = {len(column) for column in positions.values()}
-    optional = {
-        len(each) for name, each in columns.items() if name not in positions and (name != "sizes" or len(each) > 1)
-    }
-    if len(lengths) > 1 or not optional <= {0, *lengths}:
-        counts = ", ".join(f"{len(column)} of {name}" for name, column in columns.items())
-        raise DataError(
-            f"expected columns of one length in a {kind}, got {counts}: pass nan for a gap", code="length-mismatch"
-        )
+    optional = {name: columns.pop(name) for name in ("notes", "rows", "words", "sizes") if name in columns}
+    lengths = {len(column) for column in columns.values()}
+    allowed = {0, *lengths}
+    if len(lengths) > 1 or any(len(each) not in allowed | {name == "sizes"} for name, each in optional.items()):
+        counts = ", ".join(f"{len(column)} of {name}" for name, column in (columns | optional).items())
+        message = f"expected columns of one length in a {kind}, got {counts}: pass nan for a gap"
+        raise DataError(message, code="length-mismatch")
     if isinstance(layer, Line):
-        del positions["y"]
-    finite = [value for column in positions.values() for value in column]
-    if not all(math.isfinite(value) for value in (*finite, getattr(layer, "at", 0.0))):
+        del columns["y"]
+    if not all(
+        math.isfinite(value) for column in (*columns.values(), (getattr(layer, "at", 0.0),)) for value in column
+    ):
         raise DataError(f"expected finite positions for a {kind}: leave such marks out", code="not-finite")

@@ -25,8 +25,7 @@ from synthsieve.results.charts.chart import (
     Shape,
 )
 from synthsieve.results.charts.scale import Limits, limits, tick_labels
-from synthsieve.results.charts.style import LIGHT
-from synthsieve.results.charts.text import readable
+from synthsieve.results.charts.style import LIGHT, readable
 
 try:
     from matplotlib.axes import Axes
@@ -38,15 +37,7 @@ except ModuleNotFoundError:
     ) from None
 
 WIDTH, HEIGHT, ROW = 6.4, 3.6, 0.26  # inches: a figure, and a category
-MARKERS = {
-    Shape.CIRCLE: "o",
-    Shape.SQUARE: "s",
-    Shape.UP: "^",
-    Shape.DOWN: "v",
-    Shape.DIAMOND: "D",
-    Shape.CROSS: "x",
-    Shape.RING: "o",
-}
+MARKERS = dict(zip(Shape, "os^vDxo", strict=True))
 STYLES = {Dash.SOLID: "-", Dash.DASHED: "--", Dash.DOTTED: ":", Dash.DASH_DOT: "-."}
 HATCHES = {Fill.FULL: "", Fill.LIGHT: "", Fill.STRIPED: "////", Fill.DOTS: "...."}
 
@@ -73,14 +64,8 @@ def draw(chart: Chart) -> ShownFigure:
     handles = {_plain(name, 46): handle for layer in chart.layers for name, handle in _layer(axes, layer)}
     _format_axes(axes, chart)
     if handles and (chart.legend or any(isinstance(layer, Rule) for layer in chart.layers)):
-        drawn.legend(
-            [*handles.values()],
-            [*handles],
-            loc="outside lower left",
-            fontsize=9,
-            frameon=False,
-            ncols=1 + (len(handles) > 4),
-        )
+        look = {"fontsize": 9, "frameon": False, "ncols": 1 + (len(handles) > 4)}
+        drawn.legend([*handles.values()], [*handles], loc="outside lower left", **look)
     return drawn
 
 
@@ -93,7 +78,10 @@ def _layer(axes: Axes, layer: Layer) -> list[tuple[str, Any]]:
         case Band():
             made = axes.fill_between(layer.x, layer.low, layer.high, color=LIGHT.tone(layer.tone), alpha=0.22, lw=0)
         case Points():
-            made = axes.scatter(layer.x, layer.y, s=[(2 * size) ** 2 for size in layer.sizes], **_mark(layer))
+            colour = LIGHT.tone(layer.tone)
+            edge = {"facecolors": "none", "edgecolors": colour} if layer.shape is Shape.RING else {"color": colour}
+            look: dict[str, Any] = {"marker": MARKERS[layer.shape], "alpha": 0.45 if layer.faint else 0.9, **edge}
+            made = axes.scatter(layer.x, layer.y, s=[(2 * r) ** 2 for r in layer.sizes], linewidths=0.5, **look)
         case Bars():
             made = _bars(axes, layer)
         case Intervals():
@@ -108,12 +96,6 @@ def _layer(axes: Axes, layer: Layer) -> list[tuple[str, Any]]:
                 )
             return []
     return [(layer.name, made)] if layer.name else []
-
-
-def _mark(layer: Points) -> dict[str, Any]:
-    colour = LIGHT.tone(layer.tone)
-    edge = {"facecolors": "none", "edgecolors": colour} if layer.shape is Shape.RING else {"color": colour}
-    return {"marker": MARKERS[layer.shape], "alpha": 0.45 if layer.faint else 0.9, "linewidths": 0.5, **edge}
 
 
 def _bars(axes: Axes, layer: Bars) -> Any:

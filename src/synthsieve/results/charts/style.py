@@ -1,4 +1,4 @@
-"""Colours, and the CSS of SVG charts.
+"""Colours, the CSS of SVG charts, and text wrapped or shortened by an estimate of its width, without a font.
 
 Every tone has a contrast of at least 3 to 1 with its page, text of 4.5 to 1. `ANYWHERE` is for pages of unknown
 background. Every CSS rule begins with .chart, so that a chart changes nothing else on its page. A page with inline
@@ -7,6 +7,8 @@ charts has `page_style()` once in its head; it may set the custom properties its
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -53,14 +55,16 @@ ANYWHERE = Palette(
     tones=("#808080", "#2b7cc4", "#cf5f10", "#1a8a6a", "#b3579a", "#8a7410", "currentColor"),
 )
 
+NARROW = frozenset("iIljtfr.,:;|!'`()[]{}/\\ -·")
+WIDE = frozenset("mwMWQOGD@%&—…<>+=#")
+NOT_TEXT = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 DASHES = {Dash.SOLID: "", Dash.DASHED: "7 4", Dash.DOTTED: "2 3", Dash.DASH_DOT: "10 3 2 3"}
 
 
 def variables(palette: Palette) -> str:
     """The custom properties that hold the colours of charts."""
-    colours = {"page": palette.page, "ink": palette.ink, "muted": palette.muted, "grid": palette.grid}
-    colours |= {str(int(tone)): palette.tone(tone) for tone in Tone}
-    return "".join(f"--chart-{name}:{colour};" for name, colour in colours.items())
+    names = ("page", "ink", "muted", "grid", *(str(int(tone)) for tone in Tone))
+    return "".join(f"--chart-{name}:{_named(palette, name)};" for name in names)
 
 
 def page_style() -> str:
@@ -71,11 +75,8 @@ def page_style() -> str:
 
 def inherited_style() -> str:
     """As `page_style`, but with the colours that the page sets, else those of `ANYWHERE`."""
-
-    def colour(name: str) -> str:
-        return f"var(--chart-{name},{_named(ANYWHERE, name)})"
-
-    return f"{_shapes()}{_colours(colour)}.chart{{width:100%;height:auto;max-width:{MAX_WIDTH}px;display:block}}"
+    colours = _colours(lambda name: f"var(--chart-{name},{_named(ANYWHERE, name)})")
+    return f"{_shapes()}{colours}.chart{{width:100%;height:auto;max-width:{MAX_WIDTH}px;display:block}}"
 
 
 def file_style() -> str:
@@ -111,3 +112,50 @@ def _colours(colour: Callable[[str], str]) -> str:
         f".chart .axis{{stroke:{colour('muted')}}}.chart .grid{{stroke:{colour('grid')}}}"
         f".chart .hollow{{fill:{colour('page')}}}.chart .edge{{stroke:{colour('page')};stroke-width:.7}}{tones}"
     )
+
+
+def readable(text: str) -> str:
+    """The text with a replacement character for each character that XML does not allow."""
+    return NOT_TEXT.sub("\ufffd", text)
+
+
+def width(text: str, size: float) -> float:
+    """The approximate width of a text in a sans-serif font of that size; rather too wide than too narrow."""
+    return size * sum(_share(letter) for letter in text)
+
+
+def _share(letter: str) -> float:
+    if letter in NARROW:
+        return 0.4
+    if letter in WIDE:
+        return 0.88
+    if unicodedata.combining(letter):
+        return 0.0
+    return 1.05 if unicodedata.east_asian_width(letter) in "WF" else 0.7 if letter.isupper() else 0.62
+
+
+def shortened(text: str, size: float, space: float) -> str:
+    """The text, or as much of it as fits into `space`, followed by an ellipsis."""
+    text = " ".join(text.split())
+    space += 0.01  # rounding
+    used, fits = 0.0, 0
+    for place, letter in enumerate(text):
+        used += size * _share(letter)
+        if used > space:
+            return text[:fits].rstrip() + "…"
+        if used + width("…", size) <= space:
+            fits = place + 1
+    return text
+
+
+def wrapped(text: str, size: float, space: float, lines: int = 4) -> list[str]:
+    """The text in at most `lines` lines that fit, the last one shortened; no line for an empty text."""
+    found: list[str] = []
+    for word in text.split():
+        if found and width(f"{found[-1]} {word}", size) <= space:
+            found[-1] += f" {word}"
+        else:
+            found.append(word)
+    if len(found) > lines:
+        found = [*found[: lines - 1], " ".join(found[lines - 1 :])]
+    return [shortened(line, size, space) for line in found]

@@ -1,4 +1,7 @@
-"""The data card: README.md with metadata for the Hugging Face Hub and `datasets`, and sections for people."""
+"""The data card: README.md with metadata for the Hugging Face Hub and `datasets`, and sections for people.
+
+Also the features of a table that `datasets` must know, for cards and for the metadata of Parquet files.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,6 @@ from synthsieve.io.files import write_text
 from synthsieve.io.printable import visible
 from synthsieve.results.export.block import PoolInfo
 from synthsieve.results.export.formats import Form, Format
-from synthsieve.results.export.hub import card_features, hub_table, size_of, task_of
 
 SINGULAR = {
     Form.IMAGES: "image",
@@ -28,23 +30,33 @@ IN_LINE, IN_CELL = re.compile(r"[\\*\[\]]"), re.compile(r"[\\|`*\[\]]")
 AT_START = re.compile(r"(?:[#+=~`-]|\d+(?=[.)]))")
 NOT_YAML = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]")  # allowed in JSON only
 MAX_CLASSES = 40  # listed in the card; the manifest has all
+# Categories of the Hub: of the task, and of the number of rows.
+TASKS = {
+    Form.IMAGES: "image-classification",
+    Form.SOUNDS: "audio-classification",
+    Form.SENTENCES: "text-classification",
+    Form.ROWS: "tabular-classification",
+    Form.ARRAYS: "tabular-classification",
+}
+SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
+# Names of Arrow types in `datasets`, where they differ.
+TYPE_NAMES = {
+    "float": "float32",
+    "double": "float64",
+    "halffloat": "float16",
+    "date32[day]": "date32",
+    "date64[ms]": "date64",
+}
 
 
 @dataclass(frozen=True)
 class Schema:
-    """The columns of data.parquet.
-
-    Attributes:
-        info: what the samples are.
-        arrow: the Arrow schema.
-        names: `label`, `id` and the other properties -> their column names.
-        meanings: the same keys -> descriptions.
-    """
+    """The columns of data.parquet."""
 
     info: PoolInfo
-    arrow: Any
-    names: Mapping[str, str]
-    meanings: Mapping[str, str]
+    arrow: Any  # the Arrow schema
+    names: Mapping[str, str]  # `label`, `id` and the other properties -> their column names
+    meanings: Mapping[str, str]  # the same keys -> descriptions
 
     def columns(self) -> list[dict[str, str]]:
         """Name, type and meaning of each column, in order."""
@@ -93,7 +105,7 @@ def _hub_metadata(folder: Path, manifest: Mapping[str, Any], schema: Schema) -> 
         "license": "unknown",
         "pretty_name": f"Synthetic {manifest['name']}",
         "tags": ["synthetic", "synthsieve"],
-        "task_categories": [task_of(schema.info.form)],
+        "task_categories": [TASKS[schema.info.form]],
         "size_categories": [size_of(max(manifest["rows"].values()))],
         **({"configs": configs, "dataset_info": infos} if configs else {}),
     }
@@ -134,3 +146,53 @@ def _code(text: Any) -> str:
 def _one_line(text: Any) -> str:
     """Text on one line, without control characters."""
     return visible(" ".join(str(text).split()))
+
+
+def size_of(rows: int) -> str:
+    """The Hub's size category."""
+    return next((category for limit, category in SIZES if rows < limit), "1M<n<10M")
+
+
+def hub_features(info: PoolInfo) -> dict[str, Any]:
+    """Features that do not follow from the Arrow types, by column: images and sounds."""
+    if info.form is Form.IMAGES:
+        return {"image": {"_type": "Image"}}
+    return {"audio": {"_type": "Audio"}} if info.form is Form.SOUNDS else {}
+
+
+def hub_table(table: Any) -> Any:
+    """The table in types that `datasets` supports."""
+    import pyarrow as pa
+
+    return table.cast(pa.schema([field.with_type(_hub_type(field.type)) for field in table.schema]))
+
+
+def _hub_type(kind: Any) -> Any:
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(kind):
+        return _hub_type(kind.value_type)
+    if pa.types.is_decimal(kind) and kind.bit_width < 128:
+        return pa.decimal128(kind.precision, kind.scale)
+    return pa.string() if pa.types.is_string_view(kind) else kind
+
+
+def card_features(schema: Any, info: PoolInfo, *, label: str | None = None) -> list[dict[str, Any]]:
+    """The features as `dataset_info` of a card lists them; `label` is the column with the label's index."""
+    import pyarrow as pa
+
+    def type_name(kind: Any) -> str:
+        name = str(_hub_type(kind))
+        return TYPE_NAMES.get(name, name)
+
+    features: list[dict[str, Any]] = []
+    for field in schema:
+        feature: dict[str, Any] = {"dtype": type_name(field.type)}
+        if field.name in hub_features(info):
+            feature = {"dtype": field.name}
+        elif field.name == label:
+            feature = {"dtype": {"class_label": {"names": {str(i): name for i, name in enumerate(info.classes)}}}}
+        elif pa.types.is_fixed_size_list(field.type):
+            feature = {"sequence": type_name(field.type.value_type), "length": field.type.list_size}
+        features.append({"name": field.name, **feature})
+    return features

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,10 +14,9 @@ from typing import Any
 from synthsieve.errors import ConfigError
 from synthsieve.io.files import folder_written_atomically, write_text
 from synthsieve.io.progress import NullProgress, Progress
-from synthsieve.results.export.block import Block, PoolInfo
+from synthsieve.results.export.block import Block, PoolInfo, block_table
 from synthsieve.results.export.card import Schema, write_card
 from synthsieve.results.export.formats import Format, Which
-from synthsieve.results.export.tables import block_table
 from synthsieve.results.export.writers import (
     AddBlock,
     class_folder_writer,
@@ -40,22 +39,17 @@ NAMES = {
 }
 REPORT_INTERVAL = 1000  # files
 
+Values = Mapping[str, Any]
+
 
 @dataclass(frozen=True)
 class Plan:
-    """What is written.
-
-    Attributes:
-        info: what the samples are.
-        formats: the file formats.
-        which: which samples.
-        meanings: the properties of a sample -> descriptions.
-    """
+    """What is written."""
 
     info: PoolInfo
     formats: tuple[Format, ...]
     which: Which
-    meanings: Mapping[str, str]
+    meanings: Mapping[str, str]  # the properties of a sample -> descriptions
 
     def rows(self, format: Format) -> int:
         """The number of samples in the files of a format."""
@@ -70,12 +64,7 @@ class Plan:
 
 
 def write_export(
-    to: Path,
-    blocks: Iterable[Block],
-    plan: Plan,
-    facts: Mapping[str, Any],
-    words: Mapping[str, Any],
-    progress: Progress | None = None,
+    to: Path, blocks: Iterable[Block], plan: Plan, facts: Values, words: Values, progress: Progress | None = None
 ) -> dict[str, Any]:
     """Write an export to the directory `to`, atomically, and return its manifest.
 
@@ -92,12 +81,7 @@ def write_export(
 
 
 def _write_files(
-    folder: Path,
-    blocks: Iterable[Block],
-    plan: Plan,
-    facts: Mapping[str, Any],
-    words: Mapping[str, Any],
-    progress: Progress,
+    folder: Path, blocks: Iterable[Block], plan: Plan, facts: Values, words: Values, progress: Progress
 ) -> dict[str, Any]:
     schema, done = None, 0
     sample_files = sum(plan.rows(format) for format in plan.formats if format in (Format.IMAGES, Format.SOUNDS))
@@ -106,8 +90,8 @@ def _write_files(
         writers = {format: stack.enter_context(plan.open_writer(folder, format)) for format in plan.formats}
         for block in blocks:
             if schema is None:
-                first = block_table(block, plan.info)
-                schema = Schema(plan.info, first.table.schema, first.names, plan.meanings)
+                table, names = block_table(block, plan.info)
+                schema = Schema(plan.info, table.schema, names, plan.meanings)
             selected = block.only_selected()
             for format, add in writers.items():
                 part = block if plan.which.is_all(format) else selected
@@ -125,33 +109,21 @@ def _write_files(
         "columns": schema.columns(),
     }
     write_card(folder / "README.md", manifest, words, schema)
-    manifest["files"] = _checksums(
-        folder, lambda number: progress.update(min(done + number, total), total, "checksums")
-    )
-    write_text(folder / MANIFEST, _manifest_json(manifest))
-    return manifest
-
-
-def _checksums(folder: Path, report: Callable[[int], None]) -> dict[str, dict[str, Any]]:
-    """Size and SHA-256 of every file, by its path in the directory."""
-    found = {}
+    manifest["files"] = files = {}
     for number, path in enumerate(sorted(_files(folder))):
         if number % REPORT_INTERVAL == 0:
-            report(number)
-        found[path.relative_to(folder).as_posix()] = {"bytes": path.stat().st_size, "sha256": _sha256(path)}
-    return found
+            progress.update(min(done + number, total), total, "checksums")
+        files[path.relative_to(folder).as_posix()] = {"bytes": path.stat().st_size, "sha256": _sha256(path)}
+    # Indented, except that each file has one line.
+    lines = [f"    {json.dumps(name)}: {json.dumps(file)}" for name, file in files.items()]
+    text = json.dumps({**manifest, "files": {}}, indent=2, allow_nan=False).removesuffix("{}\n}")
+    write_text(folder / MANIFEST, text + "{\n" + ",\n".join(lines) + "\n  }\n}\n")
+    return manifest
 
 
 def _sha256(path: Path) -> str:
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def _manifest_json(manifest: Mapping[str, Any]) -> str:
-    """Indented, except that each file has one line."""
-    lines = [f"    {json.dumps(name)}: {json.dumps(file)}" for name, file in manifest["files"].items()]
-    text = json.dumps({**manifest, "files": {}}, indent=2, allow_nan=False)
-    return text.removesuffix("{}\n}") + "{\n" + ",\n".join(lines) + "\n  }\n}\n"
 
 
 def check_destination(folder: Path) -> None:
@@ -167,17 +139,12 @@ def check_destination(folder: Path) -> None:
         raise ConfigError(message, code="not-an-export")
     for path in sorted(_files(folder)):
         name = path.relative_to(folder).as_posix()
-        if name != MANIFEST and not _is_unchanged(path, name, listed):
+        known = listed.get(name, {"bytes": -1})
+        # By size and checksum; files in class folders, of which there may be very many, by size only.
+        same = path.stat().st_size == known["bytes"] and (name.count("/") > 1 or _sha256(path) == known["sha256"])
+        if name != MANIFEST and not same:
             message = f"{name} in {folder} was added or changed since the export: move it, or give another folder"
             raise ConfigError(f"{message} with --to", code="changed-export")
-
-
-def _is_unchanged(path: Path, name: str, listed: Mapping[str, Any]) -> bool:
-    """By size and checksum; files in class folders, of which there may be very many, by size only."""
-    known = listed.get(name)
-    if known is None or path.stat().st_size != known["bytes"]:
-        return False
-    return name.count("/") > 1 or _sha256(path) == known["sha256"]
 
 
 def _listed_files(folder: Path) -> dict[str, Any] | None:

@@ -17,10 +17,9 @@ from synthsieve.errors import SelectionError
 from synthsieve.io.printable import one_line
 from synthsieve.io.progress import NullProgress, Progress
 from synthsieve.models import generate
-from synthsieve.results.export.block import Block, PoolInfo
+from synthsieve.results.export.block import MAX_COLUMNS, Block, PoolInfo, array_columns
 from synthsieve.results.export.directory import Plan, check_destination, write_export
 from synthsieve.results.export.formats import AVAILABLE, Form, Format, Which, form_of, resolve_formats
-from synthsieve.results.export.tables import MAX_COLUMNS, array_columns
 from synthsieve.results.pool_view import PoolView
 from synthsieve.results.provenance import MEANINGS, provenance, words_for_card
 from synthsieve.results.readable import shown_items
@@ -32,12 +31,7 @@ MAX_CLASSES = 20  # listed in one sentence
 
 @dataclass(frozen=True)
 class ExportResult:
-    """An export on disk.
-
-    Attributes:
-        path: the directory.
-        manifest: the content of its manifest.json.
-    """
+    """An export on disk: its directory and the content of its manifest.json."""
 
     path: Path
     manifest: dict[str, Any]
@@ -47,8 +41,7 @@ class ExportResult:
         """Bytes of each file, or of each folder of samples, and the number of `samples` in it."""
         files: dict[str, dict[str, int]] = {}
         for name, file in self.manifest["files"].items():
-            entry = files.setdefault(name.partition("/")[0], {"bytes": 0})
-            entry["bytes"] += file["bytes"]
+            files.setdefault(name.partition("/")[0], {"bytes": 0})["bytes"] += file["bytes"]
         for name, rows in self.manifest["rows"].items():
             files[name]["samples"] = rows
         return files
@@ -96,14 +89,11 @@ def export_pool(
     """Write the samples of a pool to the directory `to`, atomically.
 
     Args:
-        view: the pool.
         outcomes: of its samples: `view.select(...)`.
         to: the directory; an earlier export there is replaced at the end, anything else is refused.
-        formats: the file formats; None takes the default ones for the kind of data.
-        which: which samples; see `Which`.
+        formats: None takes the default ones for the kind of data.
         table: `Run.table`, for the results in the card.
         allow_empty_classes: write even if the selection leaves no sample of a class; else that is an error.
-        progress: reports the number of samples written.
     """
     to = Path(to)
     check_destination(to)
@@ -119,7 +109,7 @@ def export_pool(
     plan = Plan(info, resolve_formats(info.form, formats), which, MEANINGS)
     rows = np.arange(len(view)) if any(which.is_all(one) for one in plan.formats) else selected
     facts = provenance(view, outcomes, table, formats=formats, which=which)
-    words = words_for_card(view, outcomes, table)
+    words = words_for_card(outcomes, table)
     progress = progress or NullProgress()
     with closing(progress):
         manifest = write_export(to, sample_blocks(view, outcomes, rows), plan, facts, words, progress)

@@ -10,9 +10,9 @@ import numpy as np
 
 from synthsieve.data.modalities.sound.format import Waveforms
 from synthsieve.io.files import atomic_write
+from synthsieve.results.export.block import unique_names
 from synthsieve.results.export.formats import Form, form_of
 from synthsieve.results.export.media import write_image_grid, write_wav
-from synthsieve.results.export.tables import unique_names
 from synthsieve.results.export.writers import METADATA, folder_names, write_csv
 
 GRID_COLUMNS = 20

@@ -13,9 +13,8 @@ from typing import IO, Any
 import numpy as np
 
 from synthsieve.io.files import atomic_write
-from synthsieve.results.export.block import Block, PoolInfo, plain_text
-from synthsieve.results.export.hub import class_label, hub_features, hub_table
-from synthsieve.results.export.tables import block_table, file_table
+from synthsieve.results.export.block import Block, PoolInfo, block_table, file_table, plain_text
+from synthsieve.results.export.card import hub_features, hub_table
 
 GROUP_ROWS = 10_000
 GROUP_BYTES = 32_000_000
@@ -30,7 +29,7 @@ AddBlock = Callable[[Block], None]
 def csv_writer(path: Path, info: PoolInfo) -> Iterator[AddBlock]:
     """Write blocks to one CSV file."""
     with csv_tables(path) as add:
-        yield lambda block: add(block_table(block, info).table)
+        yield lambda block: add(block_table(block, info)[0])
 
 
 @contextmanager
@@ -156,7 +155,7 @@ def parquet_writer(path: Path, info: PoolInfo) -> Iterator[AddBlock]:
     """Write blocks to one Parquet file; the label is text."""
     with ExitStack() as stack:
         groups = _RowGroups(lambda schema: _open_parquet(stack, path, schema, hub_features(info)))
-        yield lambda block: groups.add(block_table(block, info).table)
+        yield lambda block: groups.add(block_table(block, info)[0])
         groups.flush()
 
 
@@ -176,9 +175,9 @@ def shard_writer(folder: Path, info: PoolInfo) -> Iterator[AddBlock]:
         groups = _RowGroups(open_next, max_bytes=SHARD_BYTES)
 
         def add(block: Block) -> None:
-            found = block_table(block, info, label_as_text=False)
-            features[found.names["label"]] = class_label(info)
-            groups.add(hub_table(found.table))
+            table, names = block_table(block, info, label_as_text=False)
+            features[names["label"]] = {"names": list(info.classes), "_type": "ClassLabel"}
+            groups.add(hub_table(table))
 
         yield add
         groups.flush()

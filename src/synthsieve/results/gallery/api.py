@@ -8,21 +8,26 @@ from typing import Any
 
 import numpy as np
 
+from synthsieve.data.dataset import UNLABELED
 from synthsieve.evaluation.predict import NO_ORACLE
 from synthsieve.results.export.formats import Format
-from synthsieve.results.gallery.filters import Filter, Order, in_order
-from synthsieve.results.gallery.query import QueryParams, bool_in, invalid, params_in, rows_in
+from synthsieve.results.gallery.query import (
+    Order,
+    QueryParams,
+    bool_in,
+    filtered_rows,
+    in_order,
+    invalid,
+    params_in,
+    rows_in,
+)
 from synthsieve.results.gallery.renderer import SHEET_COLUMNS
 from synthsieve.results.gallery.selection import GallerySelection, SelectionRequest
 from synthsieve.results.gallery.session import GallerySession
-from synthsieve.results.gallery.summaries import (
-    kept_fraction,
-    neighbors,
-    outcome_bytes,
-    sample_summary,
-    selection_summary,
-)
+from synthsieve.selection.entropy import Reason
+from synthsieve.training.pool import Outcomes
 
+NUM_NEIGHBORS, NUM_REAL_NEIGHBORS = 8, 4
 PNG, WAV, BYTES = "image/png", "audio/wav", "application/octet-stream"
 Answer = dict[str, Any] | tuple[bytes, str]  # JSON, or content and its type
 Get = Callable[[GallerySession, QueryParams], Answer]
@@ -42,16 +47,11 @@ def info(session: GallerySession, query: QueryParams) -> Answer:
         "classes": list(view.classes),
         "form": renderer.form,
         "tile": {"height": height, "width": width, "columns": SHEET_COLUMNS},
-        "has_oracle": bool((view.pool.oracle_class != NO_ORACLE).any()),
+        "has_oracle": view.pool.purity(np.arange(len(view))) is not None,
         "has_chains": "latents_of" not in view.pool.origin and view.run.origin.features is None,
         "lowest_entropy": float(positive.min()) if len(positive) else 1e-12,
         "highest_entropy": float(max(view.pool.entropy.max(), 1e-9)),
-        "trained": {
-            "entropy_ceiling": trained.entropy_ceiling if np.isfinite(trained.entropy_ceiling) else None,
-            "keep_fraction": kept_fraction(trained),
-            "budget": view.settings.coreset_fraction,
-            "coreset": view.settings.coreset,
-        },
+        "trained": {**_options(trained), "coreset": view.settings.coreset},
         "formats": list(session.formats),
     }
 
@@ -67,27 +67,91 @@ def column(session: GallerySession, query: QueryParams) -> Answer:
 
 
 def selection(session: GallerySession, query: QueryParams) -> Answer:
-    """Yield, purity and counts of a selection; a preview until the exact one is ready."""
+    """Yield, purity and counts of a selection, overall and per class; a preview until the exact one is ready.
+
+    A purity is None without an oracle or without samples.
+    """
     found = _selection(session, query, timeout=session.selections.timeout)
-    return {**selection_summary(session.view, found), "undo_count": session.undo_count}
+    view, outcomes = session.view, found.outcomes
+    pool, kept = view.pool, np.flatnonzero(outcomes.kept)
+    counts = view.class_counts(outcomes)
+    return {
+        "preview": found.preview,
+        "done": round(found.done, 3),
+        "note": found.note,
+        **{name: int(number.sum()) for name, number in counts.items()},
+        **{f"{name}_per_class": number.tolist() for name, number in counts.items()},
+        "rejected_by_hand": int((outcomes.reason == Reason.BY_HAND).sum()),
+        "purity_drawn": pool.purity(np.arange(len(pool))),
+        "purity_kept": pool.purity(kept),
+        "purity_selected": pool.purity(outcomes.selected),
+        "purity_kept_per_class": [pool.purity(kept[pool.y[kept] == c]) for c in range(len(view.classes))],
+        **_options(outcomes),
+        "lost_classes": [view.classes[label] for label in view.lost_classes(outcomes)],
+        "largest_weight": float(outcomes.weight.max()),
+        "gradient_bound": outcomes.figures.get("gradient_bound"),
+        "gradient_error": outcomes.figures.get("gradient_error"),
+        "undo_count": session.undo_count,
+    }
 
 
 def outcomes(session: GallerySession, query: QueryParams) -> Answer:
-    """The outcome and the weight of each sample: see `summaries.outcome_bytes`."""
-    return outcome_bytes(_selection(session, query).outcomes), BYTES
+    """uint8 (n,), a `Reason` for each sample; padding to a multiple of 4; weights as float32 (n,)."""
+    found = _selection(session, query).outcomes
+    codes = found.codes.astype(np.uint8)
+    return codes.tobytes() + bytes(-len(codes) % 4) + found.weight.astype("<f4").tobytes(), BYTES
 
 
 def order(session: GallerySession, query: QueryParams) -> Answer:
     """Rows that pass a filter, sorted: little-endian uint32."""
     found, view = _selection(session, query).outcomes, session.view
-    rows = Filter.from_query(query, len(view.classes)).rows(view, found)
+    rows = filtered_rows(query, view, found)
     by, descending = query.one_of("sort", Order), bool(query.flag("descending"))
     return in_order(rows, by, view, found, descending=descending).astype("<u4").tobytes(), BYTES
 
 
 def sample(session: GallerySession, query: QueryParams) -> Answer:
-    """Everything known about one sample."""
-    return sample_summary(session.view, _selection(session, query), _row(session, query))
+    """Everything known about one sample; its seed is text because JavaScript's integers end at 53 bits."""
+    view, found, row = session.view, _selection(session, query), _row(session, query)
+    outcomes, pool = found.outcomes, view.pool
+    oracle, rank = int(pool.oracle_class[row]), int(outcomes.rank[row])
+    return {
+        "row": row,
+        "label": view.classes[int(pool.y[row])],
+        "classifier": view.classes[int(pool.predicted[row])],
+        "oracle": None if oracle == NO_ORACLE else view.classes[oracle],
+        "entropy": float(pool.entropy[row]),
+        "weight": float(outcomes.weight[row]),
+        "rank": None if rank < 0 else rank + 1,
+        "log_density": _finite(pool.log_density[row]),
+        "distance": _finite(view.nearest_real(row, 1).distances[0]),
+        "outcome": outcomes.describe(row),
+        "preview": found.preview,
+        "seed": str(int(pool.chain_seed[row])),
+    }
+
+
+def neighbors(session: GallerySession, query: QueryParams) -> Answer:
+    """The nearest samples of the pool and the nearest training examples, by the encoder."""
+    view, row = session.initial_view, _row(session, query)  # what is computed from it once stays cached there
+    labeled = set(view.run.split.labeled.tolist())
+
+    def real_label(other: int) -> str:
+        """The label that training knew."""
+        y = int(view.dataset.train.y[other])
+        return "unlabelled" if other not in labeled or y == UNLABELED else view.classes[y]
+
+    found = {
+        "pool": (view.neighbours(row, NUM_NEIGHBORS), lambda other: view.classes[int(view.pool.y[other])]),
+        "real": (view.nearest_real(row, NUM_REAL_NEIGHBORS), real_label),
+    }
+    return {
+        name: [
+            {"row": other, "distance": distance, "label": label(other)}
+            for other, distance in zip(near.indices.tolist(), near.distances.tolist(), strict=True)
+        ]
+        for name, (near, label) in found.items()
+    }
 
 
 def export_status(session: GallerySession, query: QueryParams) -> Answer:
@@ -97,12 +161,12 @@ def export_status(session: GallerySession, query: QueryParams) -> Answer:
 
 def reject(session: GallerySession, body: Mapping[str, Any]) -> Answer:
     """Reject (or restore) `rows`, or all that pass a `filter` under a `selection`."""
-    rejected = bool_in(body, "rejected")
+    rejected, view = bool_in(body, "rejected"), session.view
     if "filter" in body:
-        view, found = session.view, _selection(session, params_in(body, "selection"))
-        rows = Filter.from_query(params_in(body, "filter"), len(view.classes)).rows(view, found.outcomes)
+        found = _selection(session, params_in(body, "selection")).outcomes
+        rows = filtered_rows(params_in(body, "filter"), view, found)
     else:
-        rows = rows_in(body, len(session.view))
+        rows = rows_in(body, len(view))
     return {"changed": session.reject(rows, rejected=rejected), "undo_count": session.undo_count}
 
 
@@ -129,7 +193,7 @@ GET: dict[str, Get] = {
     "outcomes": outcomes,
     "order": order,
     "sample": sample,
-    "neighbors": lambda session, query: neighbors(session.initial_view, _row(session, query)),
+    "neighbors": neighbors,
     "sheet": lambda session, query: (session.renderer.sheet(_rows(session, query)), PNG),
     "text": lambda session, query: session.renderer.text(_rows(session, query)),
     "image": lambda session, query: (session.renderer.image(_row(session, query)), PNG),
@@ -145,16 +209,19 @@ POST: dict[str, Post] = {"reject": reject, "undo": undo, "export": export}
 
 
 def _request(query: QueryParams) -> SelectionRequest:
-    return SelectionRequest(
-        query.number("entropy_ceiling"),
-        query.number("keep_fraction"),
-        query.number("budget"),
-        query.flag("require_label"),
-    )
+    ceiling, fraction, budget = (query.number(name) for name in ("entropy_ceiling", "keep_fraction", "budget"))
+    return SelectionRequest(ceiling, fraction, budget, query.flag("require_label"))
 
 
 def _selection(session: GallerySession, query: QueryParams, timeout: float = 0.0) -> GallerySelection:
     return session.selections.get(_request(query), query.tab(), timeout=timeout)
+
+
+def _options(outcomes: Outcomes) -> dict[str, float | None]:
+    """The filter and the budget; keep_fraction is None if there is one ceiling for all classes, or none."""
+    settings, ceiling = outcomes.settings, _finite(outcomes.entropy_ceiling)
+    fraction = settings.keep_fraction if settings.entropy_ceiling is None else None
+    return {"entropy_ceiling": ceiling, "keep_fraction": fraction, "budget": settings.coreset_fraction}
 
 
 def _row(session: GallerySession, query: QueryParams) -> int:
@@ -171,3 +238,7 @@ def _real_rows(session: GallerySession, query: QueryParams) -> np.ndarray:
     if not np.isin(rows, session.view.real_rows).all():
         raise invalid("expected rows of training examples, but some of these are held out")
     return rows
+
+
+def _finite(value: Any) -> float | None:
+    return float(value) if np.isfinite(value) else None

@@ -1,4 +1,7 @@
-"""Validation of what a request contains; anything unexpected is an InputError that says what was expected."""
+"""What a request contains, validated: arguments, the filter and the order of the samples that are shown.
+
+Anything unexpected is an InputError that says what was expected.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from synthsieve.errors import InputError
+from synthsieve.evaluation.predict import NO_ORACLE
+from synthsieve.results.pool_view import PoolView
+from synthsieve.selection.entropy import Reason
+from synthsieve.training.pool import Outcomes
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -125,11 +132,89 @@ def bool_in(body: Mapping[str, Any], name: str, default: bool | None = None) -> 
     return value
 
 
+def _is_short(value: Any) -> bool:
+    return isinstance(value, str) and len(value) <= MAX_TEXT_LENGTH
+
+
 def params_in(body: Mapping[str, Any], name: str) -> QueryParams:
     """An object of short strings in a body, such as a filter or a selection."""
     values = body.get(name, {})
-    if not isinstance(values, dict) or len(values) > 32:
-        raise invalid(f"expected {name} as an object of strings")
-    if any(not isinstance(value, str) or len(value) > MAX_TEXT_LENGTH for value in values.values()):
-        raise invalid(f"expected {name} as an object of short strings")
+    if not isinstance(values, dict) or len(values) > 32 or not all(map(_is_short, values.values())):
+        raise invalid(f"expected {name} as an object of at most 32 short strings")
     return QueryParams(values)
+
+
+class Status(StrEnum):
+    """What a selection did with a sample. `rejected` includes those rejected by hand."""
+
+    ALL = "all"
+    SELECTED = "selected"
+    KEPT = "kept"
+    REJECTED = "rejected"
+    BY_HAND = "by_hand"
+
+
+class Agreement(StrEnum):
+    """Whether the oracle predicts the sample's label."""
+
+    ALL = "all"
+    AGREES = "agrees"
+    DISAGREES = "disagrees"
+
+
+class Order(StrEnum):
+    """What samples are sorted by."""
+
+    ENTROPY_BY_CLASS = "entropy_by_class"  # sorted within each class, alternating between classes
+    ENTROPY = "entropy"
+    WEIGHT = "weight"
+    RANK = "rank"
+    DISTANCE = "distance"
+    LOG_DENSITY = "log_density"
+    ROW = "row"
+
+
+def filtered_rows(query: QueryParams, view: PoolView, outcomes: Outcomes) -> np.ndarray:
+    """Rows that meet all conditions of a query: int64, ascending. Ranges include both ends."""
+    status, oracle = query.one_of("status", Status), query.one_of("oracle", Agreement)
+    passed = {
+        Status.ALL: np.ones(len(view), dtype=bool),
+        Status.SELECTED: outcomes.weight > 0,
+        Status.KEPT: outcomes.kept,
+        Status.REJECTED: ~outcomes.kept,
+        Status.BY_HAND: outcomes.reason == Reason.BY_HAND,
+    }[status]
+    if query.values.get("classes"):
+        passed &= np.isin(view.pool.y, query.rows("classes", len(view.classes)))
+    for name, values in (("entropy", view.pool.entropy), ("weight", outcomes.weight)):
+        if (low := query.number(f"lowest_{name}")) is not None:
+            passed &= values >= low
+        if (high := query.number(f"highest_{name}")) is not None:
+            passed &= values <= high
+    if oracle is not Agreement.ALL:
+        predicted = view.pool.oracle_class
+        passed &= (predicted != NO_ORACLE) & ((predicted == view.pool.y) == (oracle is Agreement.AGREES))
+    return np.flatnonzero(passed)
+
+
+def in_order(rows: np.ndarray, order: Order, view: PoolView, outcomes: Outcomes, *, descending: bool) -> np.ndarray:
+    """`rows` sorted, stably; rows without a rank or with a non-finite value come last in both directions."""
+    if order is Order.ROW:
+        return rows[::-1] if descending else rows
+    if order is Order.ENTROPY_BY_CLASS:
+        # The first row of each class, then the second of each, and so on; each class keeps its order.
+        rows = in_order(rows, Order.ENTROPY, view, outcomes, descending=descending)
+        y, position = view.pool.y[rows], np.empty(len(rows), dtype=np.int64)
+        counts = np.bincount(y)
+        position[np.argsort(y, kind="stable")] = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+        return rows[np.lexsort((y, position))]
+    columns = {
+        Order.ENTROPY: view.pool.entropy,
+        Order.WEIGHT: outcomes.weight,
+        Order.RANK: outcomes.rank,
+        Order.DISTANCE: view.nearest_distance,
+        Order.LOG_DENSITY: view.pool.log_density,
+    }
+    values = columns[order][rows]
+    last = values < 0 if order is Order.RANK else ~np.isfinite(values)
+    return rows[np.lexsort((-values if descending else values, last))]

@@ -16,10 +16,10 @@ import numpy as np
 from synthsieve.data.dataset import Kind
 from synthsieve.data.modalities.sound.format import Waveforms
 from synthsieve.results.export.from_pool import readable_samples
-from synthsieve.results.export.media import png_bytes, wav_bytes
+from synthsieve.results.export.media import png_bytes, resized, wav_bytes
 from synthsieve.results.gallery.query import invalid
 from synthsieve.results.pool_view import PoolView
-from synthsieve.results.readable import has_pixels, pixels_of
+from synthsieve.results.readable import cut, has_pixels, pixels_of, text_cells
 
 SHEET_COLUMNS = 25
 FAST_COMPRESSION = 1  # zlib level: sheets never leave this machine
@@ -140,7 +140,9 @@ class SampleRenderer:
         return pixels_of(self._view.dataset, x)
 
     def _sheet(self, x: np.ndarray) -> bytes:
-        pixels = _resize(self._pixels(x), self.tile)
+        pixels = self._pixels(x)
+        if pixels.shape[2:] != self.tile:
+            pixels = np.stack([resized(image, *self.tile) for image in pixels])
         count, channels, height, width = pixels.shape
         columns = min(count, SHEET_COLUMNS)
         lines = -(-count // columns)
@@ -163,34 +165,8 @@ def as_text(view: PoolView, items: Any) -> dict[str, Any]:
     """`cells`, a list of text for each item, with the `names` of the columns; a single cell has no name."""
     import pyarrow as pa
 
-    if isinstance(items, pa.Table):
-        names = [_shorten(str(name), MAX_CELL_LENGTH) for name in items.column_names[:MAX_COLUMNS]]
-        columns = [items.column(i).to_pylist() for i in range(len(names))]
-        return {"names": names, "cells": [list(map(_cell, row)) for row in zip(*columns, strict=True)]}
-    if isinstance(items, np.ndarray) and items.ndim == 2 and items.dtype.kind in "fiu":
-        given = view.dataset.feature_names or tuple(f"x{i + 1}" for i in range(items.shape[1]))
-        cells = [list(map(_cell, row)) for row in items[:, :MAX_COLUMNS].tolist()]
-        return {"names": list(given[:MAX_COLUMNS]), "cells": cells}
-    return {"names": [], "cells": [[_shorten(str(item), MAX_TEXT_LENGTH)] for item in items]}
-
-
-def _cell(value: Any) -> str:
-    if value is None or value != value:
-        return "–"
-    return f"{value:.4g}" if isinstance(value, float) else _shorten(str(value), MAX_CELL_LENGTH)
-
-
-def _shorten(text: str, max_length: int) -> str:
-    return text if len(text) <= max_length else f"{text[: max_length - 1]}…"
-
-
-def _resize(pixels: np.ndarray, tile: tuple[int, int]) -> np.ndarray:
-    if pixels.shape[2:] == tile:
-        return pixels
-    from PIL import Image
-
-    small = [
-        [np.asarray(Image.fromarray(channel).resize(tile[::-1], Image.Resampling.BOX)) for channel in image]
-        for image in pixels
-    ]
-    return np.array(small, dtype=np.uint8)
+    if isinstance(items, pa.Table) or (isinstance(items, np.ndarray) and items.ndim == 2 and items.dtype.kind in "fiu"):
+        limits = {"max_columns": MAX_COLUMNS, "max_length": MAX_CELL_LENGTH, "digits": 4}
+        names, cells = text_cells(items, view.dataset.feature_names, **limits)
+        return {"names": list(names), "cells": [list(row) for row in cells]}
+    return {"names": [], "cells": [[cut(str(item), MAX_TEXT_LENGTH)] for item in items]}

@@ -63,16 +63,11 @@ def new_secret() -> str:
 
 @dataclass(frozen=True)
 class Access:
-    """The secrets of one gallery.
+    """The secrets of one gallery."""
 
-    Attributes:
-        port: where it listens.
-        cookie, key: what a browser and its tab hold after the first visit.
-    """
-
-    port: int
-    cookie: str = field(default_factory=new_secret, repr=False)
-    key: str = field(default_factory=new_secret, repr=False)
+    port: int  # where it listens
+    cookie: str = field(default_factory=new_secret, repr=False)  # what a browser holds after the first visit
+    key: str = field(default_factory=new_secret, repr=False)  # what its tab holds
     _tokens: set[str] = field(default_factory=set, repr=False)
 
     @property

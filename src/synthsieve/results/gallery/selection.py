@@ -15,12 +15,12 @@ from typing import TypeVar
 import numpy as np
 
 from synthsieve.errors import SelectionError
-from synthsieve.io.progress import Progress
+from synthsieve.io.progress import NullProgress, Progress
 from synthsieve.results.pool_view import PoolView, changed_settings
 from synthsieve.selection.coreset import compile_kernels
 from synthsieve.selection.entropy import Reason
 from synthsieve.selection.gradients import residuals_of_logits
-from synthsieve.settings import AugmentationSettings, Coreset, EntropyAt, GradientSource
+from synthsieve.settings import AugmentationSettings, Coreset, GradientSource
 from synthsieve.training.pool import Outcomes
 
 SMALL_POOL = 20_000  # samples; an exact selection from so few takes a moment
@@ -35,14 +35,7 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True)
 class SelectionRequest:
-    """Options of a selection, named as in `synthsieve.export`; None is what training used.
-
-    Attributes:
-        entropy_ceiling: keep samples below this entropy in nats, in all classes.
-        keep_fraction: instead, keep this fraction of each class, lowest entropy first.
-        budget: the fraction of each class's kept samples that is selected.
-        require_label: reject samples for which the classifier predicts another class.
-    """
+    """Options of a selection, named and meant as in `synthsieve.export`; None is what training used."""
 
     entropy_ceiling: float | None = None
     keep_fraction: float | None = None
@@ -55,18 +48,10 @@ class SelectionRequest:
 
 @dataclass(frozen=True)
 class GallerySelection:
-    """The outcome of every sample.
-
-    Attributes:
-        outcomes: of each sample.
-        preview: the exact selection is still being computed; `done` in [0, 1] is its progress.
-        note: why no sample is kept, if none is.
-    """
-
     outcomes: Outcomes
-    preview: bool = False
-    done: float = 1.0
-    note: str = ""
+    preview: bool = False  # the exact selection is still being computed
+    done: float = 1.0  # its progress, in [0, 1]
+    note: str = ""  # why no sample is kept, if none is
 
 
 _Key = tuple[SelectionRequest, int]  # the request, and a number that changes with every rejection
@@ -126,7 +111,7 @@ class SelectionCache:
             done, outcomes = self._done.get(key, 0.0), self._previews.get(key)
         if outcomes is None:
             try:
-                outcomes = preview(view, _survivors(view, settings))
+                outcomes = preview(view, view.filter(settings))
             except SelectionError as error:
                 return _empty(view, settings, str(error))
             with self._changed:
@@ -186,17 +171,14 @@ class SelectionCache:
 
 
 @dataclass(frozen=True)
-class _Monitor:
-    """A `Progress` that cancels work no tab waits for."""
+class _Monitor(NullProgress):
+    """Cancels work that no tab waits for."""
 
     cache: SelectionCache
     key: _Key
 
     def update(self, done: int, total: int, message: str = "") -> None:
         self.cache.report(self.key, done / max(1, total))
-
-    def close(self) -> None:
-        pass
 
 
 def _store(cache: OrderedDict[Key, Value], key: Key, value: Value, max_size: int = MAX_CACHED) -> None:
@@ -208,19 +190,14 @@ def _store(cache: OrderedDict[Key, Value], key: Key, value: Value, max_size: int
 def _select(view: PoolView, settings: AugmentationSettings, progress: Progress | None = None) -> GallerySelection:
     """The exact selection; one without samples, and a note, where the filter keeps none."""
     try:
-        _survivors(view, settings)
+        view.filter(settings)
     except SelectionError as error:
         return _empty(view, settings, str(error))
     return GallerySelection(view.select(settings, progress=progress))
 
 
-def _survivors(view: PoolView, settings: AugmentationSettings) -> Outcomes:
-    return view.filter(settings)
-
-
 def _empty(view: PoolView, settings: AugmentationSettings, note: str) -> GallerySelection:
-    logits = view.pool.logits_x if settings.entropy_at is EntropyAt.X else view.pool.logits_z
-    other_label = settings.require_label & (logits.argmax(axis=1) != view.pool.y)
+    other_label = settings.require_label & (view.pool.logits_at(settings.entropy_at).argmax(axis=1) != view.pool.y)
     reason = np.where(other_label, Reason.OTHER_LABEL, Reason.HIGH_ENTROPY).astype(np.int8)
     reason[view.rejected] = Reason.BY_HAND
     ceiling = settings.entropy_ceiling if isinstance(settings.entropy_ceiling, float) else np.inf

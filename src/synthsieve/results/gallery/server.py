@@ -15,6 +15,7 @@ from functools import partial
 from html import escape
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import h11
 import uvicorn
@@ -55,12 +56,14 @@ def guarded_app(session: GallerySession, access: Access) -> Guard:
     for file in (resources.files("synthsieve.results.gallery") / "static").iterdir():
         if (content_type := TYPES.get(Path(file.name).suffix)) is not None:
             path = "/" if file.name == "index.html" else f"/static/{file.name}"
-            routes.append(Route(path, partial(_static, file.read_bytes(), content_type)))
+            routes.append(Route(path, partial(_static, Response(file.read_bytes(), media_type=content_type))))
     for name, get in GET.items():
         routes.append(Route(f"/api/{name}", partial(_get, session, get)))
     for name, post in POST.items():
         routes.append(Route(f"/api/{name}", partial(_post, session, post), methods=["POST"]))
-    return Guard(Starlette(routes=routes, exception_handlers={404: _not_found, 405: _not_found}), access)
+    not_found = partial(_static, _error_response("not found: the gallery is at /", 404))
+    handlers = {404: not_found, 405: not_found}
+    return Guard(Starlette(routes=routes, exception_handlers=handlers), access)
 
 
 def listen(port: int | None) -> socket.socket:
@@ -97,16 +100,8 @@ def run_server(app: Guard, listener: socket.socket, *, on_ready: Callable[[], No
 
 def new_server(app: Guard, on_ready: Callable[[], None]) -> uvicorn.Server:
     """The server that `run_server` runs."""
-    config = uvicorn.Config(
-        app,
-        http=_Protocol,
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        ws="none",
-        timeout_keep_alive=30,
-        timeout_graceful_shutdown=1,
-    )
+    quiet: dict[str, Any] = {"log_config": None, "access_log": False, "server_header": False, "ws": "none"}
+    config = uvicorn.Config(app, http=_Protocol, timeout_keep_alive=30, timeout_graceful_shutdown=1, **quiet)
     return _Server(config, on_ready)
 
 
@@ -150,8 +145,8 @@ class _Server(uvicorn.Server):
         self._on_ready()
 
 
-async def _static(content: bytes, content_type: str, request: Request) -> Response:
-    return Response(content, media_type=content_type)
+async def _static(response: Response, request: Request, error: Exception | None = None) -> Response:
+    return response
 
 
 async def _get(session: GallerySession, function: Get, request: Request) -> Response:
@@ -183,10 +178,6 @@ async def _response(work: Callable[[], Answer]) -> Response:
         traceback.print_exc(file=sys.stderr)
         return _error_response("internal error: see the terminal of `synthsieve serve`", 500)
     return JSONResponse(answer) if isinstance(answer, dict) else Response(answer[0], media_type=answer[1])
-
-
-async def _not_found(request: Request, error: Exception) -> Response:
-    return _error_response("not found: the gallery is at /", 404)
 
 
 def _error_response(message: str, status: int) -> Response:

@@ -12,28 +12,19 @@ from typing import Any
 import numpy as np
 
 from synthsieve.errors import InputError
+from synthsieve.io.progress import NullProgress
 from synthsieve.results.export.formats import Format
 from synthsieve.results.export.from_pool import available_formats, export_pool
 from synthsieve.results.gallery.renderer import SampleRenderer
 from synthsieve.results.gallery.selection import SelectionCache, SelectionRequest
-from synthsieve.results.gallery.summaries import neighbors
-from synthsieve.results.pool_view import PoolView
-from synthsieve.results.rejections import Rejections
+from synthsieve.results.pool_view import PoolView, Rejections
 
 MAX_UNDO = 100  # changes
 MAX_FILES = 40  # listed by name
 
 
 class GallerySession:
-    """Everything that requests share; safe from several threads.
-
-    Attributes:
-        out: the run's directory; nothing is written elsewhere.
-        title: the name of the run on the page.
-        initial_view: the pool as it was opened; what is computed from it once stays cached there.
-        selections, renderer, exports: see their classes.
-        formats: the formats that an export can have.
-    """
+    """Everything that requests share; safe from several threads. Nothing is written outside of `out`, the run."""
 
     def __init__(self, view: PoolView, out: Path, table: Any = None) -> None:
         self.out, self.title, self.initial_view = out, out.resolve().name, view
@@ -49,7 +40,7 @@ class GallerySession:
 
     def warm_up(self) -> None:
         """Compute in the background what the first look at a sample needs."""
-        threading.Thread(target=neighbors, args=(self.initial_view, 0), name="warm-up", daemon=True).start()
+        threading.Thread(target=self.initial_view.nearest_real, args=(0,), name="warm-up", daemon=True).start()
 
     @property
     def undo_count(self) -> int:
@@ -78,15 +69,8 @@ class GallerySession:
 
         def write(to: Path, progress: BackgroundExport) -> None:
             view, outcomes = self.selections.wait_exact(request, "export")
-            export_pool(
-                view,
-                outcomes,
-                to=to,
-                formats=formats,
-                table=self._table,
-                allow_empty_classes=allow_empty_classes,
-                progress=progress,
-            )
+            options = {"table": self._table, "allow_empty_classes": allow_empty_classes, "progress": progress}
+            export_pool(view, outcomes, to=to, formats=formats, **options)
 
         self.exports.start(write)
 
@@ -94,8 +78,7 @@ class GallerySession:
         """Change those of `rows` that need it. The file is read first: another gallery may have written it."""
         view = self.view
         rejections = Rejections.read(view.rejections.path.parent)
-        already = np.isin(rows, rejections.rows(view.pool)) == rejected
-        changed = rows[~already]
+        changed = rows[np.isin(rows, rejections.rows(view.pool)) != rejected]
         if len(changed):
             rejections = rejections.update(view.pool, changed.tolist(), reject=rejected)
             self.selections.use_view(view.with_rejections(rejections))
@@ -115,7 +98,7 @@ class ExportStatus:
     more_files: int = 0
 
 
-class BackgroundExport:
+class BackgroundExport(NullProgress):
     """One export at a time, in a thread, each to a new directory in `out`. It is a `Progress` for the writer."""
 
     def __init__(self, out: Path) -> None:
@@ -134,9 +117,6 @@ class BackgroundExport:
 
     def update(self, done: int, total: int, message: str = "") -> None:
         self.status = replace(self.status, done=done, total=total, message=message)
-
-    def close(self) -> None:
-        pass
 
     def _run(self, write: Callable[[Path, BackgroundExport], None], to: Path) -> None:
         try:

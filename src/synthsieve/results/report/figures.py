@@ -16,53 +16,38 @@ from synthsieve.results.charts import svg
 from synthsieve.results.charts.chart import Chart
 from synthsieve.results.finished import FinishedRun
 from synthsieve.results.pool_view import PoolView
-from synthsieve.results.report.charts.comparison import arms, gain
-from synthsieve.results.report.charts.gradient_bound import bound_against_budget
-from synthsieve.results.report.charts.latent_map import latent_map
-from synthsieve.results.report.charts.pool import class_yield, entropy_histogram, weights, why_no_coreset
-from synthsieve.results.report.charts.sampling import chain_log_density, temperature_chart, why_no_chains
-from synthsieve.results.report.charts.training import accuracy, elbo, losses
+from synthsieve.results.report.charts import comparison, pool, training
 from synthsieve.results.table import ResultsTable
-from synthsieve.settings import Metric
 from synthsieve.training.pool import Outcomes
 
 
-def _gain(table: ResultsTable) -> Chart:
-    if table.paired_comparison.metric is Metric.LOG_LOSS:
-        raise NothingToDraw("log-loss is not a percentage: see `arms`", code="not-a-percentage")
-    return gain(table)
-
-
-def _of_table(draw: Callable[[ResultsTable], Chart]) -> Callable[[FinishedRun, str | None], Chart]:
-    def chart(run: FinishedRun, arm: str | None) -> Chart:
-        if run.table is None:
-            raise NothingToDraw("a single fit compares nothing: use `synthsieve run`", code="no-comparison")
-        return draw(run.table)
-
-    return chart
+def _table(run: FinishedRun) -> ResultsTable:
+    if run.table is None:
+        raise NothingToDraw("a single fit compares nothing: use `synthsieve run`", code="no-comparison")
+    return run.table
 
 
 # In the order of a report: of the run, with the variant that is shown, and of a pool.
 OF_RUN: dict[str, Callable[[FinishedRun, str | None], Chart]] = {
-    "gain": _of_table(_gain),
-    "arms": _of_table(arms),
-    "accuracy": accuracy,
-    "losses": losses,
-    "elbo": elbo,
-    "temperature": _of_table(lambda table: temperature_chart(table.temperature)),
+    "gain": lambda run, _: comparison.gain(_table(run)),
+    "arms": lambda run, _: comparison.arms(_table(run)),
+    "accuracy": training.accuracy,
+    "losses": training.losses,
+    "elbo": training.elbo,
+    "temperature": lambda run, _: training.temperature_chart(_table(run).temperature),
 }
 OF_POOL: dict[str, Callable[[PoolView, Outcomes], Chart]] = {
-    "entropy_histogram": lambda view, outcome: entropy_histogram(view.pool, outcome),
-    "class_yield": class_yield,
-    "latent_map": latent_map,
-    "bound_against_budget": bound_against_budget,
-    "weights": lambda _, outcome: weights(outcome),
-    "chain_log_density": lambda view, _: chain_log_density(view),
+    "entropy_histogram": lambda view, outcome: pool.entropy_histogram(view.pool, outcome),
+    "class_yield": pool.class_yield,
+    "latent_map": pool.latent_map,
+    "bound_against_budget": pool.bound_against_budget,
+    "weights": lambda _, outcome: pool.weights(outcome),
+    "chain_log_density": lambda view, _: training.chain_log_density(view),
 }
-# For slow figures, why a pool has nothing to show; None where it has.
-WHY_NOT: dict[str, Callable[[PoolView, Outcomes], str | None]] = {
-    "bound_against_budget": lambda _, outcome: why_no_coreset(outcome),
-    "chain_log_density": lambda view, _: why_no_chains(view),
+# Slow figures: whether a pool has something to show in them, else NothingToDraw.
+CHECKS: dict[str, Callable[[PoolView, Outcomes], None]] = {
+    "bound_against_budget": lambda _, outcome: pool.check_coreset(outcome),
+    "chain_log_density": lambda view, _: training.check_chains(view),
     "latent_map": lambda *_: None,
 }
 NAMES = (*OF_RUN, *OF_POOL)
@@ -93,17 +78,15 @@ def chart_of(name: str, run: FinishedRun, view: PoolView | None = None, outcome:
     if name not in OF_POOL:
         raise ConfigError(f"expected a figure ({', '.join(NAMES)}), got {name!r}: give one", code="unknown-figure")
     if view is None:
-        raise NothingToDraw(
-            "this run has no synthetic pool: make one with `synthsieve run` or `fit --augment`", code="no-pool"
-        )
+        message = "this run has no synthetic pool: make one with `synthsieve run` or `fit --augment`"
+        raise NothingToDraw(message, code="no-pool")
     return OF_POOL[name](view, view.as_trained() if outcome is None else outcome)
 
 
 class Figures:
     """`run.figures`: a method for each of `NAMES` draws it by matplotlib, such as `run.figures.class_yield()`.
 
-    They show the default pool of the run; `run.figures.of(arm)` those of another variant. The first time a pool is
-    opened, every sample of it is scored again, which takes about as long as sampling.
+    They show the default pool of the run; `run.figures.of(arm)` those of another variant.
     """
 
     def __init__(self, run: FinishedRun, arm: str | None = None) -> None:
@@ -146,13 +129,15 @@ class Figures:
         return [*super().__dir__(), *NAMES]
 
     def _can_be_drawn(self, name: str) -> bool:
-        if name in WHY_NOT:
-            return self._view is not None and WHY_NOT[name](self._view, self._view.as_trained()) is None
-        try:
-            self.chart(name)
-        except NothingToDraw:
-            return False
-        return True
+        with suppress(NothingToDraw):
+            if name not in CHECKS:
+                self.chart(name)
+            elif self._view is None:
+                return False
+            else:
+                CHECKS[name](self._view, self._view.as_trained())
+            return True
+        return False
 
     @cached_property
     def _view(self) -> PoolView | None:

@@ -24,12 +24,17 @@ from synthsieve.results.charts import style, svg
 from synthsieve.results.finished import FinishedRun
 from synthsieve.results.pool_view import PoolView
 from synthsieve.results.provenance import describe_coreset, describe_filter
+from synthsieve.results.readable import cut
 from synthsieve.results.report import wording
 from synthsieve.results.report.figures import charts_of
-from synthsieve.results.report.sections.headings import fidelity_heading, training_heading, verdict_heading
-from synthsieve.results.report.sections.provenance import facts_of
-from synthsieve.results.report.sections.samples import SampleGallery, sample_gallery
-from synthsieve.results.report.sections.selection import SelectionSummary
+from synthsieve.results.report.samples import SampleGallery, sample_gallery
+from synthsieve.results.report.sections import (
+    facts_of,
+    fidelity_heading,
+    selection_summary,
+    training_heading,
+    verdict_heading,
+)
 from synthsieve.results.report.verdict import Answer, answer_of, answer_of_fit
 from synthsieve.training.pool import Outcomes
 
@@ -57,30 +62,23 @@ class WrittenReport:
 
 
 def write_report(
-    run: FinishedRun,
-    path: Path | None = None,
-    *,
-    arm: str | None = None,
-    progress: Progress | None = None,
-    drawing: Progress | None = None,
+    run: FinishedRun, path: Path | None = None, *, arm: str | None = None, progress: Progress | None = None
 ) -> WrittenReport:
     """Write the report of a run to OUT/report.html, or to `path`.
 
-    Args:
-        arm: the variant whose pool is shown; the default one of the run if not given.
-        progress: of scoring the pool, which is done once; drawing: of the figures.
+    `arm` is the variant whose pool is shown, by default that of the run; `progress` is that of drawing figures.
     """
     target = run.path / NAME if path is None else path
     if target.is_dir():
-        raise ConfigError(
-            f"expected a file to write the report to, but {target} is a directory: try {target / NAME}",
-            code="is-a-directory",
-        )
-    dataset = _dataset(run)
-    view, missing = _pool(run, arm, progress)
+        message = f"expected a file to write the report to, but {target} is a directory: try {target / NAME}"
+        raise ConfigError(message, code="is-a-directory")
+    dataset = None
+    with suppress(DataError, CheckpointError):
+        dataset = run.dataset
+    view, missing = _pool(run, arm)
     outcome = None if view is None else view.as_trained()
     answer, table = _answer(run, dataset), run.table
-    figures, notes = _figures(run, view, outcome, drawing)
+    figures, notes = _figures(run, view, outcome, progress)
     name = run.pretrained.split.source if dataset is None else dataset.name
     context: dict[str, Any] = {
         "title": name if table is None else table.source_name,
@@ -88,7 +86,7 @@ def write_report(
         "table": table,
         "answer": answer,
         "on_test": None if table is None else verdict_heading(table),
-        "pool": None if view is None or outcome is None else SelectionSummary.of(view, outcome),
+        "pool": None if view is None or outcome is None else selection_summary(view, outcome),
         "missing": _without_directories(missing, run),
         "quality": None if table is None else table.quality,
         "training": training_heading(run, None if view is None else view.name),
@@ -108,14 +106,7 @@ def write_report(
     return WrittenReport(target, len(text.encode()), None if view is None else view.name, str(answer), tuple(notes))
 
 
-def _dataset(run: FinishedRun) -> Dataset | None:
-    """The data, if they can still be read."""
-    with suppress(DataError, CheckpointError):
-        return run.dataset
-    return None
-
-
-def _pool(run: FinishedRun, arm: str | None, progress: Progress | None) -> tuple[PoolView | None, str]:
+def _pool(run: FinishedRun, arm: str | None) -> tuple[PoolView | None, str]:
     """The pool to show, or why there is none."""
     if arm is not None:
         run.arm_folder(arm)
@@ -175,8 +166,8 @@ def _environment() -> Environment:
         keep_trailing_newline=True,
         finalize=_without_control,
     )
-    for name in ("points", "span", "percent", "count", "counted", "figure", "cut"):
-        pages.filters[name] = getattr(wording, name)
+    filters = (wording.points, wording.span, wording.percent, wording.count, wording.counted, wording.figure, cut)
+    pages.filters |= {function.__name__: function for function in filters}
     pages.globals.update(
         fidelity_heading=fidelity_heading,
         describe_filter=describe_filter,
@@ -191,9 +182,5 @@ def _render(pages: Environment, context: dict[str, Any]) -> str:
     css = style.page_style() + (TEMPLATES / "page.css").read_text(encoding="utf-8")
     css += f"@media print{{:root{{{style.variables(style.LIGHT)}}}}}"
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return pages.get_template("page.html").render(
-        **context,
-        style=Markup(css),
-        script=Markup(script),
-        script_hash=f"'sha256-{digest}'",
-    )
+    page = pages.get_template("page.html")
+    return page.render(**context, style=Markup(css), script=Markup(script), script_hash=f"'sha256-{digest}'")

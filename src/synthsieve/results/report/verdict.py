@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from synthsieve.evaluation.comparison import Comparison, Verdict, visible_difference
+from synthsieve.evaluation.comparison import Verdict, visible_difference
 from synthsieve.evaluation.metrics import Metrics
 from synthsieve.experiments.arms import Arm
 from synthsieve.experiments.experiment import CHOSEN
-from synthsieve.results.report.sections.headings import verdict_sentence
+from synthsieve.results.report.sections import verdict_sentence
 from synthsieve.results.report.wording import counted, listed, percent, points, sentence, span
 from synthsieve.results.table import ResultsTable
 
@@ -22,25 +22,15 @@ BASELINE_KEPT = "the model without synthetic data is kept"
 
 @dataclass(frozen=True)
 class Answer:
-    """The answer to what a reader asks first.
+    """The answer to what a reader asks first."""
 
-    Attributes:
-        gain: what the kept model gained over the labels alone; empty where it was not measured.
-        word: whether synthetic data helped: `Yes`, `No`, `Cannot tell ...` or `Not compared`.
-        sentence: what follows the word.
-        warnings: what to know before using the model.
-        reasons: what the answer is based on.
-        next_steps: what to do now.
-        kept: the variant whose model was kept; None where nothing was compared.
-    """
-
-    gain: str
-    word: str
-    sentence: str
-    warnings: tuple[str, ...]
-    reasons: tuple[str, ...]
+    gain: str  # of the kept model over the labels alone; empty where it was not measured
+    word: str  # whether synthetic data helped: `Yes`, `No`, `Cannot tell ...` or `Not compared`
+    sentence: str  # what follows the word
+    warnings: tuple[str, ...]  # what to know before using the model
+    reasons: tuple[str, ...]  # what the answer is based on
     next_steps: tuple[str, ...]
-    kept: str | None
+    kept: str | None  # the variant whose model was kept; None where nothing was compared
 
     def __str__(self) -> str:
         return f"{self.word}: {self.sentence}"
@@ -59,8 +49,10 @@ def answer_of(table: ResultsTable) -> Answer:
     kept = table.kept
     if table.choice is None:
         word, text = "Cannot tell", f"there are no labels to choose on, so {BASELINE_KEPT}."
-    elif kept in table.arms and table.arms[kept].arm is Arm.PSEUDO:
-        word, text = "No", _pseudo_labels_kept(table.comparisons[kept])
+    elif kept in table.arms and table.arms[kept].arm is Arm.PSEUDO:  # they add no synthetic samples
+        one = table.comparisons[kept]
+        result = f"{points(one.difference)} points on test ({span(*one.interval)}), {one.verdict}"
+        word, text = "No", f"pseudo-labels of real examples are kept instead: {result}."
     elif table.choice.keeps_baseline:
         word, text = _baseline_kept(table)
     else:
@@ -139,14 +131,6 @@ def _variant_kept(table: ResultsTable, kept: str) -> tuple[str, str]:
     )
 
 
-def _pseudo_labels_kept(one: Comparison) -> str:
-    """Pseudo-labels add no synthetic samples, so their result says nothing about those."""
-    return (
-        f"pseudo-labels of real examples are kept instead: {points(one.difference)} points on test "
-        f"({span(*one.interval)}), {one.verdict}."
-    )
-
-
 def _warnings(table: ResultsTable) -> list[str]:
     """A class that is never found, a model no better than the majority class, a simpler model that is better."""
     kept, measured = table.kept, table.metrics[table.kept]
@@ -159,22 +143,15 @@ def _warnings(table: ResultsTable) -> list[str]:
             f"its accuracy, {percent(measured.accuracy)}, is not above that of always predicting the most frequent "
             f"class, {percent(measured.majority_accuracy)}"
         )
-    better = _better_classical(table)
-    if better is not None:
+    better = table.best_classical
+    low, high = (0.0, 0.0) if better is None else table.comparisons[better].interval
+    error = (high - low) / (2 * Z)
+    if better is not None and table.means[better] - table.means[kept] > error:
         warnings.append(
             f"a simpler model is better here: {better} has {percent(table.means[better])}, ours "
             f'{percent(table.means[kept])}; predict with it by adding --method "{better}"'
         )
     return warnings
-
-
-def _better_classical(table: ResultsTable) -> str | None:
-    """The best classical method, if it is better than the kept model by more than a standard error."""
-    name = table.best_classical
-    if name is None:
-        return None
-    low, high = table.comparisons[name].interval
-    return name if table.means[name] - table.means[table.kept] > (high - low) / (2 * Z) else None
 
 
 def _label_use(table: ResultsTable) -> str:

@@ -51,11 +51,6 @@ def listed(names: list[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def cut(text: str, longest: int = 60) -> str:
-    """A label of any length, shortened to fit a line."""
-    return text if len(text) <= longest else f"{text[: longest - 1]}…"
-
-
 def sentence(text: str) -> str:
     """`kept x: ...` -> `Kept x: ....`"""
     return f"{text[:1].upper()}{text[1:]}."

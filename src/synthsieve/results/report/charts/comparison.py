@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from synthsieve.errors import NothingToDraw
 from synthsieve.evaluation.comparison import Comparison, Verdict
 from synthsieve.experiments.arms import Arm, Group
 from synthsieve.experiments.baselines.sklearn_models import MAJORITY
@@ -15,12 +16,14 @@ from synthsieve.results.charts.chart import (
     Labels,
     Layer,
     Rule,
+    Scale,
     Shape,
     Tone,
     numbers,
 )
 from synthsieve.results.report.wording import percent, points, span
 from synthsieve.results.table import ResultsTable
+from synthsieve.settings import Metric
 
 HALF = 0.32  # of a bar's thickness, in rows
 HEADINGS = {Group.BASELINE: "Other methods", Group.REAL: "Real data alone", Group.SYNTHETIC: "With additions"}
@@ -34,6 +37,8 @@ LOOKS = {
 
 def gain(table: ResultsTable) -> Chart:
     """Scores of the majority class, of the labels alone, of the best classical method and of the kept model."""
+    if table.paired_comparison.metric is Metric.LOG_LOSS:
+        raise NothingToDraw("log-loss is not a percentage: see `arms`", code="not-a-percentage")
     rows = {"Most frequent class": MAJORITY, "Labels alone, same network": str(Arm.SUPERVISED)}
     alone, classical = table.best_supervised, table.best_classical
     if alone is not None and alone != Arm.SUPERVISED:
@@ -43,26 +48,17 @@ def gain(table: ResultsTable) -> Chart:
     ours = "Unlabelled data, ours" if table.unlabeled else "Our model"
     rows[ours] = table.kept
     shown = {words: table.means[name] for words, name in rows.items() if name in table.means}
-    layers = tuple(
-        Bars(
-            name="",
-            start=(i - HALF,),
-            end=(i + HALF,),
-            value=(100 * score,),
-            base=(0.0,),
-            tone=Tone.BLUE if words == ours else Tone.QUIET,
-            fill=Fill.FULL if words == ours else Fill.LIGHT,
-            across=True,
-            notes=(f"{words}: {percent(score)}",),
-        )
-        for i, (words, score) in enumerate(shown.items())
-    )
+    layers = []
+    for i, (words, score) in enumerate(shown.items()):
+        tone, fill = (Tone.BLUE, Fill.FULL) if words == ours else (Tone.QUIET, Fill.LIGHT)
+        place, note = ((i - HALF,), (i + HALF,), (100 * score,), (0.0,)), f"{words}: {percent(score)}"
+        layers.append(Bars("", *place, tone, fill, across=True, notes=(note,)))
     return Chart(
         title=f"Overall gain: {table.score_name} on held-out labels",
         description=", ".join(f"{words} {percent(score)}" for words, score in shown.items()) + ".",
         x=Axis(f"{table.score_name}, %", low=0.0, high=100.0),
         y=Axis(categories=tuple(shown), beside=tuple(percent(score) for score in shown.values())),
-        layers=layers,
+        layers=tuple(layers),
     )
 
 
@@ -83,40 +79,27 @@ def arms(table: ResultsTable) -> Chart:
     for verdict, (words, tone, shape) in LOOKS.items():
         found = {name: one for name, one in near.items() if one.verdict is verdict}
         if found:
-            layers.append(
-                Intervals(
-                    words,
-                    low=numbers(100 * one.interval[0] for one in found.values()),
-                    middle=numbers(100 * one.difference for one in found.values()),
-                    high=numbers(100 * one.interval[1] for one in found.values()),
-                    y=numbers(row_of[name] for name in found),
-                    tone=tone,
-                    shape=shape,
-                    notes=tuple(_note(name, one) for name, one in found.items()),
-                )
-            )
+            low_ends, high_ends = (numbers(100 * one.interval[i] for one in found.values()) for i in (0, 1))
+            middle = numbers(100 * one.difference for one in found.values())
+            rows = numbers(row_of[name] for name in found)
+            notes = [
+                f"{name}: {points(one.difference)} points, {span(*one.interval)}, {one.verdict}"
+                for name, one in found.items()
+            ]
+            layers.append(Intervals(words, low_ends, middle, high_ends, rows, tone, shape, tuple(notes)))
     if far:
         layers.append(_far_labels(far, row_of, low, high))
+    beside = tuple("" if i in headings else percent(table.means[name]) for i, name in enumerate(names))
     verdicts = [one.verdict for one in compared.values()]
     counts = ", ".join(f"{verdicts.count(each)} {each}" for each in Verdict if each in verdicts)
     return Chart(
         title=f"Does it help? Every variant against {baseline}",
         description=f"Of {len(verdicts)} methods, compared with {baseline} on held-out labels: {counts}.",
-        x=Axis(
-            f"points of {table.score_name} against {baseline}", low=low if far else None, high=high if far else None
-        ),
-        y=Axis(
-            categories=tuple(names),
-            headings=headings,
-            beside=tuple("" if i in headings else percent(table.means[name]) for i, name in enumerate(names)),
-        ),
+        x=Axis(f"points of {table.score_name} against {baseline}", Scale.LINEAR, *((low, high) if far else ())),
+        y=Axis(categories=tuple(names), headings=headings, beside=beside),
         layers=tuple(layers),
         note="Lines are 95 % intervals of the difference; on the right, the score on held-out labels.",
     )
-
-
-def _note(name: str, one: Comparison) -> str:
-    return f"{name}: {points(one.difference)} points, {span(*one.interval)}, {one.verdict}"
 
 
 def _limits(variants: list[Comparison]) -> tuple[float, float]:

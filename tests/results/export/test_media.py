@@ -5,7 +5,7 @@ import pytest
 from PIL import Image
 
 from synthsieve.errors import DataError
-from synthsieve.results.figures import spaced_ranks, write_entropy_figure, write_samples_figure
+from synthsieve.results.export.media import spaced_ranks, write_entropy_figure, write_samples_figure
 from tests.errors import raises
 
 SIDE = 32  # images of 32 pixels are not enlarged
