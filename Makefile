@@ -37,7 +37,7 @@ test-browser: $(SCREEN)
 test-faults: $(STAMP)
 	$(ONE_THREAD) $(BIN)/python -m pytest -q -m faults tests/robustness/faults
 
-# The tests on every Python and under every condition that this machine can make; ONLY="ascii 3.13" for some of them,
+# Three runs of the tests that cover every Python and condition that this machine has; ONLY="ascii 3.13+sse" for others,
 # TESTS=tests/results/export for some tests. Environments and logs are kept in MATRIX.
 MATRIX ?= .matrix
 TESTS ?=

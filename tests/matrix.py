@@ -1,12 +1,13 @@
-"""The tests under every condition that this machine can make, one line for each: what `make test-matrix` runs.
+"""The tests under every condition that this machine can make: what `make test-matrix` runs.
 
-    python -m tests.matrix                                     every condition
-    python -m tests.matrix --list                              their names
-    python -m tests.matrix --only "ascii 3.13" tests/results/export    some conditions, some tests
+    python -m tests.matrix                                     three runs, which cover every condition together
+    python -m tests.matrix --list                              the three runs, and the names of the conditions
+    python -m tests.matrix --only "ascii 3.13+sse" tests/results/export    these runs, some tests
 
-Each Python that the package supports and the machine has gets its own virtual environment below `--folder`, which is
-kept for the next time. The exit code is 1 if a condition failed. A condition that this machine cannot make is skipped
-with a reason, which is no failure. Only the standard library is used here: this runs before anything is installed.
+A run is one or more conditions, joined by +. Each Python that the package supports and the machine has gets its own
+virtual environment below `--folder`, which is kept for the next time. One line is printed for each run; the exit code
+is 1 if one failed. Conditions that this machine cannot make are left out with a reason, which is no failure. Only the
+standard library is used here: this runs before anything is installed.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ ASCII = {"LANG": "C", "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "
 @dataclass(frozen=True)
 class Condition:
     """Attributes:
-    name: what is printed, and what `--only` takes.
+    name: what is printed, and what `--only` takes; of several conditions together, their names joined by +.
     environment: variables that make it.
     arguments: more arguments of pytest.
     closed_home: the home folder cannot be written to.
@@ -93,6 +94,38 @@ CONDITIONS = (
     Condition("closed-home", closed_home=True),
     Condition("other-user", closed_home=True, other_user=True, lacking=_root),
 )
+KNOWN = {condition.name: condition for condition in CONDITIONS}
+# Together they are all conditions, those that exclude each other in different ones; each gets another Python.
+GROUPS = (("avx2", "ascii", "tokyo"), ("sse", "random-order"), ("closed-home", "other-user"))
+
+
+def together(parts: Sequence[Condition]) -> Condition:
+    """One condition that is all of `parts`."""
+    variables = {key: value for part in parts for key, value in part.environment.items()}
+    return Condition(
+        "+".join(part.name for part in parts),
+        variables,
+        tuple(argument for part in parts for argument in part.arguments),
+        closed_home=any(part.closed_home for part in parts),
+        other_user=any(part.other_user for part in parts),
+        version=next((part.version for part in parts if part.version), ""),
+    )
+
+
+def contradicting(parts: Sequence[Condition]) -> bool:
+    """Whether two of them cannot hold at once: two Pythons, or two values of one variable."""
+    whole, versions = together(parts), {part.version for part in parts if part.version}
+    return len(versions) > 1 or any(
+        whole.environment[key] != value for part in parts for key, value in part.environment.items()
+    )
+
+
+def usual_runs(found: Mapping[str, Python]) -> list[str]:
+    """A run for each of GROUPS; another user gets a Python that every user can run."""
+    shared = [version for version in VERSIONS if version in found and found[version].shared]
+    last = (shared or VERSIONS)[-1]
+    versions = [*(version for version in VERSIONS if version != last), last]
+    return ["+".join((version, *names)) for version, names in zip(versions, GROUPS, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -135,20 +168,37 @@ def is_open(path: Path) -> bool:
 
 
 def installed(python: Python, folder: Path) -> Path:
-    """The interpreter of an environment with the package and its tools; made once for these requirements."""
+    """The interpreter of an environment with the package and its tools; made once for these requirements.
+
+    The package is that of this tree: where another tree made the environment, only the link to it is replaced.
+    """
     venv = folder / f"venv-{python.version}"
-    wanted = hashlib.sha256(f"{python.path} {ROOT}".encode())
-    for name in ("pyproject.toml", "constraints.txt"):
-        wanted.update((ROOT / name).read_bytes())
-    stamp, inner = venv / ".installed", venv / "bin" / "python"
-    if not stamp.is_file() or stamp.read_text(encoding="utf-8") != wanted.hexdigest():
+    wanted = requirements_stamp()
+    stamp, tree, inner = venv / ".installed", venv / ".tree", venv / "bin" / "python"
+    pip = [inner, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    if _text_in(stamp) != wanted or inner.resolve() != python.path:
         shutil.rmtree(venv, ignore_errors=True)
         print(f"installing for Python {python.version}", file=sys.stderr, flush=True)
         subprocess.run([python.path, "-m", "venv", venv], check=True)
-        pip = [inner, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-c", "constraints.txt"]
-        subprocess.run([*pip, "-e", ".[dev]"], check=True, cwd=ROOT)
-        stamp.write_text(wanted.hexdigest(), encoding="utf-8")
+        subprocess.run([*pip, "-c", "constraints.txt", "-e", ".[dev]"], check=True, cwd=ROOT)
+        tree.write_text(str(ROOT), encoding="utf-8")
+        stamp.write_text(wanted, encoding="utf-8")
+    elif _text_in(tree) != str(ROOT):
+        subprocess.run([*pip, "--no-deps", "-e", "."], check=True, cwd=ROOT)
+        tree.write_text(str(ROOT), encoding="utf-8")
     return inner
+
+
+def requirements_stamp() -> str:
+    """What an environment depends on: the same in two trees of the same requirements."""
+    stamp = hashlib.sha256()
+    for name in ("pyproject.toml", "constraints.txt"):
+        stamp.update((ROOT / name).read_bytes())
+    return stamp.hexdigest()
+
+
+def _text_in(path: Path) -> str:
+    return path.read_text(encoding="utf-8") if path.is_file() else ""
 
 
 @dataclass(frozen=True)
@@ -212,7 +262,7 @@ def _copy(to: Path) -> None:
 
 
 def why_not(condition: Condition, python: Python | None, folder: Path) -> str:
-    """Why a condition cannot be made here, "" if it can."""
+    """Why a single condition cannot be made here, "" if it can."""
     if python is None:
         return f"no Python {condition.version or ' or '.join(VERSIONS)} with venv on this machine"
     if condition.other_user and not condition.lacking():
@@ -227,38 +277,50 @@ def main(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.matrix", description="Run the tests under many conditions.")
     parser.add_argument("--folder", type=Path, default=ROOT / ".matrix", help="where environments and logs are kept")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="testing processes")
-    parser.add_argument("--only", default="", help="names of conditions, with spaces between them")
-    parser.add_argument("--list", action="store_true", help="print the names of all conditions")
+    parser.add_argument("--only", default="", help="conditions, joined by + to a run, with spaces between runs")
+    parser.add_argument("--list", action="store_true", help="print the usual runs and the names of all conditions")
     parser.add_argument("tests", nargs="*", help="files or folders of tests; all where none is named")
     requested = parser.parse_args(words)
+    found = pythons()
     if requested.list:
-        print(*(condition.name for condition in CONDITIONS), sep="\n")
+        print(*usual_runs(found), *KNOWN, sep="\n")
         return 0
-    known = {condition.name: condition for condition in CONDITIONS}
-    unknown = [name for name in requested.only.split() if name not in known]
-    if unknown:
-        parser.error(f"no condition is called {unknown[0]}: choose among {', '.join(known)}")
+    runs = requested.only.split() or usual_runs(found)
+    for name in runs:
+        unknown = [part for part in name.split("+") if part not in KNOWN]
+        if unknown:
+            parser.error(f"no condition is called {unknown[0]}: choose among {', '.join(KNOWN)}")
+        if contradicting([KNOWN[part] for part in name.split("+")]):
+            parser.error(f"{name} cannot hold at once: run one after the other, with a space instead of the +")
     folder = requested.folder.resolve()
     (folder / "logs").mkdir(parents=True, exist_ok=True)
-    found, failed = pythons(), 0
     usual = next((python for python in found.values() if python.shared), next(iter(found.values()), None))
-    for condition in [known[name] for name in requested.only.split()] or CONDITIONS:
-        python = found.get(condition.version) if condition.version else usual
-        reason = why_not(condition, python, folder)
-        if reason or python is None:
-            print(f"{condition.name:<13} skipped: {reason}", flush=True)
+    width, failed = max(map(len, runs)), 0
+    for name in runs:
+        parts = [KNOWN[part] for part in name.split("+")]
+        python = found.get(together(parts).version, usual)
+        reasons = {
+            part.name: why_not(part, found.get(part.version) if part.version else python, folder) for part in parts
+        }
+        made = together([part for part in parts if not reasons[part.name]])
+        lacking = "; ".join(
+            f"{part}: {reason}" if len(parts) > 1 else reason for part, reason in reasons.items() if reason
+        )
+        if not made.name or python is None:
+            print(f"{name:<{width}} skipped: {lacking}", flush=True)
             continue
-        log, started = folder / "logs" / f"{condition.name}.log", time.monotonic()
+        log, started = folder / "logs" / f"{name}.log", time.monotonic()
         try:
             inner = installed(python, folder)
         except subprocess.CalledProcessError as error:
-            print(f"{condition.name:<13} failed: installing for Python {python.version} ended with {error.returncode}")
+            print(f"{name:<{width}} failed: installing for Python {python.version} ended with {error.returncode}")
             failed += 1
             continue
-        done = run(condition, inner, log, workers=requested.workers, tests=requested.tests)
+        done = run(made, inner, log, workers=requested.workers, tests=requested.tests)
         counts = ", ".join(f"{done.counts.get(name, 0)} {name}" for name in ("passed", "failed", "skipped"))
         seconds, wrong = time.monotonic() - started, f"; {done.wrong}: see {log}" if done.wrong else ""
-        print(f"{condition.name:<13} {counts}, {seconds:.0f} s, Python {python.version}{wrong}", flush=True)
+        lacking = f"; left out {lacking}" if lacking else ""
+        print(f"{name:<{width}} {counts}, {seconds:.0f} s, Python {python.version}{wrong}{lacking}", flush=True)
         failed += bool(done.wrong)
     return min(failed, 1)
 

@@ -43,8 +43,8 @@ def here(monkeypatch, tmp_path):
     return SimpleNamespace(ran=ran, folder=str(tmp_path / "matrix"))
 
 
-def test_one_line_for_each_condition_and_1_if_any_failed(here, capsys):
-    assert matrix.main(["--folder", here.folder]) == 1
+def test_one_line_for_each_run_and_1_if_any_failed(here, capsys):
+    assert matrix.main(["--folder", here.folder, "--only", " ".join(matrix.KNOWN)]) == 1
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == [condition.name for condition in matrix.CONDITIONS]
     messages = {line.split()[0]: line.partition(" ")[2].strip() for line in lines}
@@ -55,13 +55,83 @@ def test_one_line_for_each_condition_and_1_if_any_failed(here, capsys):
     assert "3.13" not in here.ran
 
 
-def test_some_conditions_only_and_0_if_none_failed(here, capsys):
-    assert matrix.main(["--folder", here.folder, "--only", "random-order 3.11"]) == 0
-    assert here.ran == ["random-order"]
-    assert "3.11          skipped: no Python 3.11" in capsys.readouterr().out
+def test_the_usual_runs_are_three_and_cover_every_condition():
+    for shared in (set(), {"3.11"}, {"3.12", "3.13"}):
+        found = {version: Python(version, Path(version), shared=version in shared) for version in matrix.VERSIONS}
+        runs = [name.split("+") for name in matrix.usual_runs(found)]
+        assert len(runs) == 3
+        assert sorted(part for parts in runs for part in parts) == sorted(matrix.KNOWN)
+        assert not any(matrix.contradicting([matrix.KNOWN[part] for part in parts]) for parts in runs)
+        (version,) = [parts[0] for parts in runs if "other-user" in parts]
+        assert version in (shared or {"3.13"})
+
+
+def test_what_a_machine_lacks_is_left_out_of_a_run(here, capsys):
+    assert matrix.main(["--folder", here.folder]) == 0
+    wanted = ("avx2+ascii+tokyo", "3.12+sse+random-order", "closed-home")
+    assert here.ran == ["+".join(part for part in run.split("+") if not matrix.KNOWN[part].lacking()) for run in wanted]
+    lines = capsys.readouterr().out.splitlines()
+    assert "; left out 3.11: no Python 3.11 with venv on this machine" in lines[0]
+    assert "Python 3.12" in lines[1]
+    assert "3.12: " not in lines[1]
+    assert "3.13: no Python 3.13" in lines[2]
+    assert "; other-user: " in lines[2]
+
+
+def test_conditions_together_have_all_their_variables_and_arguments():
+    parts = [matrix.KNOWN[name] for name in ("3.12", "sse", "random-order", "other-user")]
+    whole = matrix.together(parts)
+    assert whole.name == "3.12+sse+random-order+other-user"
+    assert whole.version == "3.12"
+    assert whole.environment == {**matrix.SSE, "SYNTHSIEVE_TEST_ORDER": "1"}
+    assert whole.arguments == ("-p", "tests.random_order")
+    assert whole.closed_home
+    assert whole.other_user
+
+
+def test_some_runs_only_and_0_if_none_failed(here, capsys):
+    assert matrix.main(["--folder", here.folder, "--only", "random-order 3.11 tokyo+3.12"]) == 0
+    assert here.ran == ["random-order", "tokyo+3.12"]
+    assert "3.11         skipped: no Python 3.11" in capsys.readouterr().out
     with pytest.raises(SystemExit):
         matrix.main(["--only", "windows"])
     assert "no condition is called windows: choose among 3.11" in capsys.readouterr().err
+    for run in ("avx2+sse", "3.11+3.12"):
+        with pytest.raises(SystemExit):
+            matrix.main(["--only", run])
+        assert f"{run} cannot hold at once" in capsys.readouterr().err
+
+
+def test_environments_are_made_once_for_requirements_and_linked_to_the_tree(monkeypatch, tmp_path):
+    ran = []
+
+    def run(command, **given):
+        ran.append([str(word) for word in command])
+        if command[1:3] == ["-m", "venv"]:
+            (command[3] / "bin").mkdir(parents=True)
+            (command[3] / "bin" / "python").symlink_to(command[0])
+
+    monkeypatch.setattr(subprocess, "run", run)
+    one, other = tmp_path / "one", tmp_path / "other"
+    for tree in (one, other):
+        tree.mkdir()
+        (tree / "pyproject.toml").write_text("requirements", encoding="utf-8")
+        (tree / "constraints.txt").write_text("versions", encoding="utf-8")
+    python = Python("3.12", tmp_path / "python", shared=True)
+    python.path.touch()
+
+    def commands(tree):
+        ran.clear()
+        monkeypatch.setattr(matrix, "ROOT", tree)
+        matrix.installed(python, tmp_path)
+        return [command[-1] for command in ran]
+
+    assert commands(one)[1:] == [".[dev]"]
+    assert commands(one) == []
+    assert commands(other) == ["."]
+    assert "--no-deps" in ran[0]
+    (other / "constraints.txt").write_text("other versions", encoding="utf-8")
+    assert commands(other)[1:] == [".[dev]"]
 
 
 def test_an_installation_that_fails_is_a_failure(here, monkeypatch, capsys):

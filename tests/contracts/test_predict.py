@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -239,6 +240,21 @@ def test_missing_columns_and_label_column_are_reported(shop: Fitted, tmp_path: P
     assert "'kind'" in done.stdout
     shop.predict("-o", tmp_path / "q.csv")
     assert (tmp_path / "p.csv").read_bytes() == (tmp_path / "q.csv").read_bytes()
+
+
+def test_loaded_run_warns_of_unknown_columns_and_categories(shop: Fitted) -> None:
+    estimator, frame = package.load(shop.out), pd.read_csv(shop.new)
+    with pytest.warns(UserWarning, match="unknown") as caught:
+        found = estimator.predict_proba(frame)
+    assert [str(one.message) for one in caught] == [
+        "columns unknown from training are ignored (1): 'more'",
+        "2 cells of 'colour' have an unknown category: taken as missing",
+    ]
+    assert np.array_equal(found, package.predict(shop.out, shop.new).probabilities)
+    known = frame.drop(columns="more").assign(colour=frame["colour"].replace("mauve", None))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.array_equal(estimator.predict_proba(known), found)
 
 
 def test_category_with_leading_zero(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from safetensors.torch import load_file
 
@@ -27,6 +28,10 @@ def test_another_device_learns_the_same(kinds, tmp_path):
         assert len(here) == len(far) > 0
         for one, other in zip(here, far, strict=True):
             assert other == pytest.approx(one, rel=1e-3, abs=1e-3)
+        pools = [sorted((tmp_path / kind / place).glob("pool-*.npz")) for place in ("here", "far")]
+        assert [path.name for path in pools[0]] == [path.name for path in pools[1]] != []
+        for one, other in zip(*pools, strict=True):
+            np.testing.assert_array_equal(np.load(other)["weight"], np.load(one)["weight"])
         ours, other_values = (load_file(tmp_path / kind / place / "last.safetensors") for place in ("here", "far"))
         assert {name: value.shape for name, value in ours.items()} == {
             name: v.shape for name, v in other_values.items()

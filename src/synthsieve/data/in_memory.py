@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from synthsieve.data.formats.arrays import SIGNED, ImageForm, guess_value_range,
 from synthsieve.data.formats.audio import SUFFIXES
 from synthsieve.data.modalities.encoding import Encoding
 from synthsieve.data.modalities.sound.format import SoundFormat
-from synthsieve.data.modalities.table.rows import rows_from_arrow, rows_like
+from synthsieve.data.modalities.table.rows import read_rows_like, rows_from_arrow
 from synthsieve.data.modalities.text.encoding import is_missing, store_texts
 
 MAX_COLUMNS = 50  # a row of up to this many numbers is one of a table's, a longer one is an image or an embedding
@@ -90,11 +91,16 @@ def read_columns(array: np.ndarray) -> InMemoryData:
 
 
 def encode_like(given: Any, like: InMemoryData, *, rate: int | None = None) -> np.ndarray:
-    """More examples of the kind that `like` holds, to be predicted; only its description is used."""
+    """More examples of the kind that `like` holds, to be predicted; only its description is used.
+
+    What is ignored or unknown from training (columns, categories) is named in a `UserWarning`.
+    """
     if like.array:
         return as_array(given).astype(np.float64)
     if like.kind == Kind.TABLE:
-        return rows_like(as_arrow(given, like.metadata.names), like.metadata)
+        rows = read_rows_like(as_arrow(given, like.metadata.names), like.metadata)
+        _warn(rows.notes)
+        return rows.x
     if like.kind == Kind.TEXT:
         return store_texts(_texts(given), origin="X", some_words=False).x
     if like.kind == Kind.SOUND:
@@ -104,10 +110,14 @@ def encode_like(given: Any, like: InMemoryData, *, rate: int | None = None) -> n
         value_range = like.images.range_for(array) if like.images else None
         features = read_features(array, origin="X", value_range=value_range)
         if value_range is not None:
-            for note in features.notes:
-                warnings.warn(note, stacklevel=2)
+            _warn(features.notes)
         return features.x
     return np.asarray(given)
+
+
+def _warn(notes: Iterable[str]) -> None:
+    for note in notes:
+        warnings.warn(note, stacklevel=3)
 
 
 def restore_container(items: Any, data: InMemoryData) -> Any:

@@ -36,6 +36,11 @@ def look(out):
     return ["export", out, "--threads", 1, "--quiet"]
 
 
+def draw_again(out):
+    """The samples that were not selected are drawn again, by the weights of that time."""
+    return ["export", out, "--all", "--threads", 1, "--quiet"]
+
+
 def report(out):
     return ["report", out, "--threads", 1, "--quiet"]
 
@@ -48,7 +53,7 @@ KEPT = [
     Kept("history.jsonl", AUGMENT, AUGMENT.words),
     Kept("extra-data-*.npz", AUGMENT, AUGMENT.words),
     Kept("selections.jsonl", AUGMENT, look),
-    Kept("drawn-by-*", AUGMENT, look),
+    Kept("drawn-by-*", AUGMENT, draw_again),
     Kept("pool-*[0-9].npz", AUGMENT, look),
     Kept("rejections.json", AUGMENT, look),
     Kept("export/manifest.json", EXPORT, look),
@@ -68,6 +73,8 @@ def test_what_a_run_keeps(kept, place, tally):
             pool = latest(out).pool
             Rejections.read(out).update(pool, range(20), reject=True)
         *_, path = sorted(out.glob(kept.file))
+        if kept.file == "drawn-by-*":  # their names are hashes, so the last one by name may be that of an older pool
+            path = out / f"drawn-by-{latest(out).pool.origin['model_hash']}.safetensors"
         damage(path, kind)
         before = contents_of(out)
         fault = "a file of a run cut off" if name in CUTS else "a bit flipped in a file of a run"
@@ -87,12 +94,6 @@ def test_what_a_run_keeps(kept, place, tally):
             tally.mended(fault)
         elif done.code == 0:
             tally.unnoticed(fault)
-
-
-def drawn_by(out):
-    """The weights of the latest pool, if there is one."""
-    pool = latest(out).pool if (out / "selections.jsonl").is_file() else None
-    return None if pool is None else f"drawn-by-{pool.origin['model_hash']}.safetensors"
 
 
 def contents_of(out):

@@ -18,7 +18,7 @@ ROOM = {
     FIT: (4, 48, 200, 260),
     AUGMENT: (12, 64, 200, 300, 360, 420),
     SELECT: (4, 24, 48),
-    EXPORT: (0, 40, 72, 84, 96),
+    EXPORT: (0, 12, 24, 36, 48),
     RUN: (300, 1500, 2800),
 }
 FULL = [(command, space) for command, rooms in ROOM.items() for space in rooms]

@@ -25,6 +25,7 @@ def test_ctrl_c_says_how_to_go_on(command, place, tally):
         command.begin(out)
         done = ended_by(command.words(out), signal.SIGINT, after=chance.uniform(0.05, seconds))
         if done.code == 0:
+            seconds = min(seconds, done.seconds)  # the machine was busier when the undisturbed one was timed
             continue
         tally.tried(fault, lost=LOST[command])
         assert done.code == 130, done
