@@ -17,7 +17,7 @@ import numpy as np
 
 from synthsieve.io.progress import NullProgress, Progress
 from synthsieve.selection.budget import Target, class_targets
-from synthsieve.selection.duplicates import Distinct, distinct_rows
+from synthsieve.selection.duplicates import distinct_rows
 from synthsieve.selection.greedy import choose
 from synthsieve.selection.kernels.blocks import rows_by_class
 from synthsieve.selection.kernels.facility_location import FacilityLocation
@@ -34,10 +34,7 @@ from synthsieve.selection.result import ClassFigures, Selection, heavy_notes
 class PointSource:
     """Points that are computed for one class at a time, so that those of all classes are never held together.
 
-    Attributes:
-        num_dims: how many numbers a point has.
-        make: rows int32 (m,) -> their points, C-contiguous (m, num_dims).
-        dtype: of the points.
+    `make` takes rows int32 (m,) and returns their points, C-contiguous (m, num_dims), of this `dtype`.
     """
 
     num_dims: int
@@ -103,7 +100,7 @@ def coreset(
         bytes_a_row=num_dims * np.dtype(points.dtype).itemsize if made else 0,
         called=called,
     )
-    meter = _Meter(progress, sum(target.count for target in targets))
+    total, picked, lock = sum(target.count for target in targets), dict[int, int](), Lock()
 
     def work(place: int, threads: int) -> _ClassResult:
         rows = rows_of[place]
@@ -111,6 +108,7 @@ def coreset(
             of_class = ClassPoints(points.make(rows), np.arange(len(rows), dtype=np.int32), weight[rows], split)
         else:
             of_class = ClassPoints(points, rows, weight[rows], split)
+        meter = _ClassMeter(progress, total, int(present[place]), picked, lock)
         chosen = _choose_in_class(
             of_class, int(present[place]), targets[place], plan.methods[place], meter,
             refined=options.refine, threads=threads, rng=streams[place], control=control,
@@ -196,34 +194,27 @@ def _compile(dtype: str, refined: bool, order: str, writable: bool) -> float:
     return time.perf_counter() - started
 
 
-class _Meter:
-    """One progress over all classes, updated by several threads at most ten times a second."""
+class _ClassMeter:
+    """The progress of one class, shown as part of one progress over all classes, at most ten times a second.
 
-    def __init__(self, progress: Progress, total: int) -> None:
-        self._progress, self._total, self._lock = progress, total, Lock()
-        self._done: dict[int, int] = {}
+    Classes in several threads share the dict `done`, of picks by class, and the lock.
+    """
+
+    def __init__(self, progress: Progress, total: int, label: int, done: dict[int, int], lock: Lock) -> None:
+        self._progress, self._total, self._label, self._done, self._lock = progress, total, label, done, lock
         self._next = 0.0
 
-    def update(self, label: int, done: int | None, message: str) -> None:
+    def update(self, done: int, total: int = 0, message: str = "") -> None:
         now = time.monotonic()
         with self._lock:
-            if done is not None:
-                self._done[label] = done
+            if not message:
+                self._done[self._label] = done
             if now >= self._next:
                 self._next = now + 0.1
                 self._progress.update(min(sum(self._done.values()), self._total), self._total, message)
 
-
-@dataclass(frozen=True)
-class _ClassMeter:
-    meter: _Meter
-    label: int
-
-    def update(self, done: int, total: int, message: str = "") -> None:
-        self.meter.update(self.label, None if message else done, message)
-
     def report(self, message: str) -> None:
-        self.meter.update(self.label, None, message)
+        self.update(0, message=message)
 
     def close(self) -> None:
         pass
@@ -234,7 +225,7 @@ def _choose_in_class(
     label: int,
     target: Target,
     method: Method,
-    meter: _Meter,
+    progress: _ClassMeter,
     *,
     refined: bool,
     threads: int,
@@ -243,16 +234,22 @@ def _choose_in_class(
 ) -> _ClassResult:
     distinct = distinct_rows(points.values, points.rows)
     counted = np.bincount(distinct.which, points.weight, minlength=len(distinct.rows))
-    near_one = _power_of_two_near_one(counted)
+    # A factor that brings weights near 1, where whole units hold them best; 1 for ordinary multiplicities.
+    mean, near_one = float(counted.mean()), 1.0
+    if mean > 0.0 and not (mean < 2.0**16 and (counted == np.floor(counted)).all()):
+        near_one = float(2.0 ** -np.round(np.log2(mean)))
     target = Target(min(target.count, len(distinct.rows)), target.bound * near_one)
-    progress = _ClassMeter(meter, label)
     with Workers(threads) as workers:
         tiles = lay_out(points.values, counted * near_one, rows=distinct.rows, split=points.split)
         location = FacilityLocation(tiles, workers, progress.report)
         choose(method, location, target, workers, progress, progress.report, rng=rng)
         exchanges = refine(location, progress) if refined else 0
     del counted
-    picks, represented_by = _picks_of(location, distinct)
+    order = location.tiles.rows
+    nearest = np.empty(len(distinct.rows), dtype=np.int32)
+    nearest[order[order >= 0]] = location.nearest[order >= 0]
+    picks = distinct.rows[order.ravel()[np.array(location.picks, dtype=np.int64)]].astype(np.int64)
+    represented_by = nearest[distinct.which]  # the ordinal of each row's pick
     weights = np.bincount(represented_by, points.weight, minlength=len(picks))
     assignment = picks[represented_by]
     bound, difference = bound_and_difference(points, assignment, tiles)
@@ -274,20 +271,3 @@ def _choose_in_class(
         random_bound=random_bound,
     )
     return _ClassResult(picks, weights, np.array(location.taken_off) / near_one, assignment, difference, figures)
-
-
-def _power_of_two_near_one(weight: np.ndarray) -> float:
-    """A factor that brings weights near 1, where whole units hold them best; 1 for ordinary multiplicities."""
-    mean = float(weight.mean())
-    if mean <= 0.0 or (mean < 2.0**16 and (weight == np.floor(weight)).all()):
-        return 1.0
-    return float(2.0 ** -np.round(np.log2(mean)))
-
-
-def _picks_of(location: FacilityLocation, distinct: Distinct) -> tuple[np.ndarray, np.ndarray]:
-    """The picked rows, int64 (k,), and for each row of the class the ordinal of its pick."""
-    order = location.tiles.rows
-    nearest = np.empty(len(distinct.rows), dtype=np.int32)
-    nearest[order[order >= 0]] = location.nearest[order >= 0]
-    picks = distinct.rows[order.ravel()[np.array(location.picks, dtype=np.int64)]].astype(np.int64)
-    return picks, nearest[distinct.which]

@@ -40,16 +40,10 @@ _SECONDS_A_PICK = 1e-5
 
 @dataclass(frozen=True)
 class Table:
-    """The content of a file for a selection.
+    """The content of a file for a selection: labels (n,), outputs each (n, d), features (n, f) if there are no outputs.
 
-    Attributes:
-        path: the file.
-        num_rows: how many rows.
-        labels: (n,), of any type.
-        outputs: those of "logits", "probabilities" and "gradients" that the file has, each (n, d).
-        features: (n, f), read only if there are no outputs.
-        classes: the label of each column, where an .npz has them.
-        arrays: all of an .npz; shards: the content of a Parquet file or folder, or of a text table.
+    `classes` are the labels of the columns, where an .npz has them; `arrays` everything in an .npz; `shards` the
+    content of a Parquet file or folder, or of a text table.
     """
 
     path: Path

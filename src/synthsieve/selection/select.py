@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -14,8 +14,7 @@ from synthsieve.io.random_streams import numpy_stream
 from synthsieve.selection import validation
 from synthsieve.selection.cross_validation import CROSS_VALIDATED, out_of_fold_probabilities
 from synthsieve.selection.entropy import Survivors, entropy_of, filter_rows, search_ceiling
-from synthsieve.selection.gradients import OuterProducts, residuals_of
-from synthsieve.selection.kernels.blocks import row_blocks
+from synthsieve.selection.gradients import outer_product_factors, residuals_of
 from synthsieve.selection.options import AUTO, Curvature, SelectionOptions
 from synthsieve.selection.result import Contradicted, Selection, count_reasons, lost_class_notes
 
@@ -60,11 +59,13 @@ def select(
         options, changes: a `SelectionOptions`, or its fields by name, such as `budget=0.1, keep_fraction=0.5`.
     """
     from synthsieve.selection.coreset import coreset
-    from synthsieve.selection.kernels.memory import in_megabytes
+    from synthsieve.selection.kernels.memory import estimate_curvature, estimate_filter, in_megabytes
 
     options = replace(options or SelectionOptions(), **changes)
     given = _check_input(labels, logits, probabilities, gradients, features, classes, sample_weight, options.seed)
-    reserved_bytes = _reserved(given, options.curvature)
+    reserved_bytes = estimate_filter(len(given.labels)) + given.converted_bytes
+    if options.curvature is not Curvature.NONE and given.output is not None:
+        reserved_bytes += estimate_curvature(len(given.labels), given.output.shape[1])
     if options.memory_limit is not None and reserved_bytes >= options.memory_limit:
         raise SelectionError(
             f"expected the rows to fit into memory_limit={in_megabytes(options.memory_limit)}, but "
@@ -72,7 +73,8 @@ def select(
             "select in parts",
             code="memory-limit-rows",
         )
-    predicted = _predicted(given)
+    # The class the classifier gives each row, int32 (n,).
+    predicted = None if given.output is None else given.output.argmax(axis=1).astype(np.int32)
     entropy, survivors = _filter(given, predicted, options, ceiling_score)
     kept = None if survivors.kept.all() else np.flatnonzero(survivors.kept).astype(np.int32)
     points, split, state = _points(given, kept, options, curvature_state)
@@ -92,8 +94,7 @@ def select(
     if kept is not None:
         indices, assignment = kept[indices].astype(np.int64), np.full(len(given.labels), -1, dtype=np.int64)
         assignment[kept] = kept[chosen.assignment]
-    survived = np.bincount(given.labels[survivors.kept], minlength=len(given.names))
-    notes = lost_class_notes(survived, np.bincount(given.labels, minlength=len(given.names)), given.names)
+    notes = lost_class_notes(given.labels, survivors.kept, given.names)
     contradicted = None
     if predicted is not None:
         contradicted = Contradicted.count(given.labels, predicted != given.labels, survivors.kept, indices)
@@ -113,8 +114,7 @@ def select(
     )
 
 
-@dataclass(frozen=True)
-class _Input:
+class _Input(NamedTuple):
     """Checked input; None where not given. Labels are indices of `names`; `output` is logits or probabilities."""
 
     labels: np.ndarray
@@ -126,13 +126,6 @@ class _Input:
     weight: np.ndarray | None
     notes: tuple[str, ...]
     converted_bytes: int
-
-    @property
-    def num_dims(self) -> int:
-        """Numbers of a gradient."""
-        points = self.gradients if self.gradients is not None else self.output
-        assert points is not None
-        return points.shape[1]
 
     def residuals(self, rows: np.ndarray) -> np.ndarray:
         """p - y of some rows, float64."""
@@ -201,26 +194,6 @@ def _is_copy(array: np.ndarray, value: Any) -> bool:
     return array.flags.owndata and array is not (value.values if isinstance(value, validation.NamedMatrix) else value)
 
 
-def _reserved(given: _Input, curvature: Curvature) -> int:
-    """Bytes for everything except the choice within the classes, beyond the input itself."""
-    from synthsieve.selection.kernels.memory import estimate_curvature, estimate_filter
-
-    reserved = estimate_filter(len(given.labels)) + given.converted_bytes
-    if curvature is not Curvature.NONE and given.output is not None:
-        reserved += estimate_curvature(len(given.labels), given.output.shape[1])
-    return reserved
-
-
-def _predicted(given: _Input) -> np.ndarray | None:
-    """The class the classifier gives each row, int32 (n,)."""
-    if given.output is None:
-        return None
-    predicted = np.empty(len(given.output), dtype=np.int32)
-    for part in row_blocks(*given.output.shape):
-        predicted[part] = given.output[part].argmax(axis=1)
-    return predicted
-
-
 def _filter(
     given: _Input,
     predicted: np.ndarray | None,
@@ -284,11 +257,14 @@ def _points(
             points = given.residuals(rows) if gradients is None else np.ascontiguousarray(gradients[rows])
         if features is None:
             return points
-        return OuterProducts(points, features[rows].astype(points.dtype, copy=False)).joined()[0]
+        return outer_product_factors(points, features[rows].astype(points.dtype, copy=False))
 
-    width = given.num_dims + (0 if features is None else features.shape[1])
-    dtype = "float64" if gradients is None else str(gradients.dtype)
-    return PointSource(width, make, dtype), None if features is None else given.num_dims, state
+    first = gradients if gradients is not None else given.output
+    assert first is not None
+    num_dims, dtype = first.shape[1], "float64" if gradients is None else str(gradients.dtype)
+    if features is None:
+        return PointSource(num_dims, make, dtype), None, state
+    return PointSource(num_dims + features.shape[1], make, dtype), num_dims, state
 
 
 def _preconditioned(
@@ -301,5 +277,4 @@ def _preconditioned(
         state = state.for_other_points()
     rng = numpy_stream(options.seed, "selection.curvature")
     diagonal = class_diagonal(points, labels, options.curvature, rng=rng)
-    prepared = precondition(points, labels, diagonal, state)
-    return prepared.gradients, prepared.state
+    return precondition(points, labels, diagonal, state)

@@ -40,9 +40,6 @@ class Shards:
     """Files with the same columns, and the role of each column.
 
     Attributes:
-        path: the file or folder that was given.
-        files: in the order of their rows; file_rows: how many rows each has.
-        label: the column of labels.
         outputs: the columns of "logits", "probabilities" and "gradients", if there are any.
         features: `features` or `embeddings`, or the numeric columns beside the label, if there are no outputs.
         names: the columns of logits or probabilities without their prefix, if there are several.
@@ -79,7 +76,9 @@ class Shards:
 
 def open_shards(path: Path, *, label: str | None = None) -> Shards:
     """Read the footer of a file or of every Parquet file in a folder; hidden files are ignored."""
-    files = tuple(sorted(file for file in path.iterdir() if _is_shard(file))) if path.is_dir() else (path,)
+    inside = sorted(path.iterdir()) if path.is_dir() else []
+    shown = [file for file in inside if file.is_file() and not file.name.startswith((".", "_"))]
+    files = tuple(file for file in shown if file.suffix.lower() in PARQUET_SUFFIXES) if path.is_dir() else (path,)
     if not files:
         raise SelectionError(
             f"expected a file, got {path}, which is a directory without .parquet files: check the name",
@@ -255,10 +254,6 @@ def label_name(names: list[str], label: str | None, path: Path) -> str:
             code="no-labels",
         )
     return found
-
-
-def _is_shard(file: Path) -> bool:
-    return file.suffix.lower() in PARQUET_SUFFIXES and not file.name.startswith((".", "_")) and file.is_file()
 
 
 def _footer(file: Path) -> tuple[Any, int]:
