@@ -90,7 +90,7 @@ class SelectionOptions:
     part_rows: int = 100_000
 
     def __post_init__(self) -> None:
-        checked = {
+        checked: dict[str, Any] = {
             "method": one_of(Method, self.method, "method"),
             "curvature": one_of(Curvature, self.curvature, "curvature"),
             "memory_limit": bytes_in(self.memory_limit),

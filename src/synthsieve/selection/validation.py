@@ -273,7 +273,9 @@ def column_classes(
                 code="column-names",
             )
         if not numbered:
-            return None, (f"labels are whole numbers: used them as positions of the columns {_listed(columns, 3)}",)
+            named = ", ".join(f"{place} is {str(name)[:40]!r}" for place, name in enumerate(columns[:3]))
+            more = f", ... ({len(columns)} in all)" if len(columns) > 3 else ""
+            return None, (f"labels are whole numbers: used them as column positions ({named}{more})",)
     if categories is not None:
         order = [str(name) for name in label_array(np.asarray(categories)).tolist()]
         order = order if len(order) == num_columns else [name for name in order if name in texts]
@@ -311,9 +313,9 @@ def _readings(columns: Sequence[Any]) -> list[list[str]]:
     return found
 
 
-def _listed(names: Sequence[Any], shown: int = 8) -> str:
-    more = f", ... ({len(names)} in all)" if len(names) > shown else ""
-    return ", ".join(repr(str(name)[:40]) for name in names[:shown]) + more
+def _listed(names: Sequence[Any]) -> str:
+    more = f", ... ({len(names)} in all)" if len(names) > 8 else ""
+    return ", ".join(repr(str(name)[:40]) for name in names[:8]) + more
 
 
 def index_among(names: np.ndarray, labels: np.ndarray) -> np.ndarray:

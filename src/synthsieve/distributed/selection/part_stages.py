@@ -50,7 +50,7 @@ def divide(job: Job, classes: tuple[ClassPlan, ...], number: int) -> dict[str, A
     chosen = splits.leaf_of(points)
     if job.options.method is not Method.RANDOM:
         count = max(1, min(len(points), round(len(points) * plan.count / plan.size)))
-        changes = {"budget": count, "method": Method.AUTO, "refine": False, "memory_limit": None}
+        changes: dict[str, Any] = {"budget": count, "method": Method.AUTO, "refine": False, "memory_limit": None}
         chosen = chosen[_coreset(job, plan, points, plan.place, **changes).indices]
     shares = np.bincount(chosen, minlength=splits.num_leaves) / len(chosen)
     return {"splits": splits.tree, "shares": shares.tolist(), "picks": len(chosen)}
@@ -75,7 +75,7 @@ def _coreset(
 
 def _gather(job: Job, part: int) -> _PartPoints:
     """A part's points of every block, in the order of their rows."""
-    pieces = {key: [] for key in ("points", "row", "multiplicity")}
+    pieces: dict[str, list[np.ndarray]] = {key: [] for key in ("points", "row", "multiplicity")}
     sizes = [0]
     for block in range(len(job.blocks)):
         begin, end = job.work.load("blocks", block, "offsets")[part : part + 2].tolist()
