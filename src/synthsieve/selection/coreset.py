@@ -20,11 +20,12 @@ from synthsieve.selection.budget import Target, class_targets
 from synthsieve.selection.duplicates import distinct_rows
 from synthsieve.selection.greedy import choose
 from synthsieve.selection.kernels.blocks import rows_by_class
+from synthsieve.selection.kernels.dense import MIN_DIMS, DenseLocation, DensePoints
 from synthsieve.selection.kernels.facility_location import FacilityLocation
 from synthsieve.selection.kernels.memory import make_plan
 from synthsieve.selection.kernels.tiles import lay_out
 from synthsieve.selection.kernels.workers import Workers
-from synthsieve.selection.measure import ClassPoints, bound_and_difference, length, random_bound_of
+from synthsieve.selection.measure import ClassPoints, Scaling, bound_and_difference, length, random_bound_of
 from synthsieve.selection.options import Method, SelectionOptions
 from synthsieve.selection.refinement import refine
 from synthsieve.selection.result import ClassFigures, Selection, heavy_notes
@@ -80,9 +81,10 @@ def coreset(
     progress = progress or NullProgress()
     progress.update(0, 1, "compiling the kernels or loading them from disk")
     made = isinstance(points, PointSource)
-    compile_seconds = compile_kernels(
-        str(points.dtype), options.refine, *(("C", True) if isinstance(points, PointSource) else _memory_order(points))
-    )
+    num_dims = points.num_dims if isinstance(points, PointSource) else points.shape[1]
+    order = ("C", True) if isinstance(points, PointSource) else _memory_order(points)
+    dense = split is None and num_dims >= MIN_DIMS
+    compile_seconds = compile_kernels(str(points.dtype), options.refine, *order, dense=dense)
     started = time.perf_counter()
     present, rows_of = rows_by_class(labels)
     names = tuple(range(int(labels.max()) + 1)) if names is None else tuple(names)
@@ -90,7 +92,6 @@ def coreset(
     weight = np.broadcast_to(1.0, len(labels)) if sample_weight is None else np.asarray(sample_weight, np.float64)
     sizes = np.array([len(rows) for rows in rows_of])
     targets = class_targets(options, sizes, np.array([weight[rows].sum() for rows in rows_of]))
-    num_dims = points.num_dims if isinstance(points, PointSource) else points.shape[1]
     plan = make_plan(
         sizes.tolist(),
         [target.count for target in targets],
@@ -160,10 +161,12 @@ def _join(found: Any, rows_of: list[np.ndarray], num_rows: int) -> Selection:
     )
 
 
-def compile_kernels(dtype: str, refined: bool = False, order: str = "C", writable: bool = True) -> float:
+def compile_kernels(
+    dtype: str, refined: bool = False, order: str = "C", writable: bool = True, *, dense: bool = False
+) -> float:
     """Compile the kernels or load them from disk, once per process; returns the seconds it took, 0 if already done."""
     before = _compile.cache_info().misses
-    seconds = _compile(dtype, refined, order, writable)
+    seconds = _compile(dtype, refined, order, writable, dense)
     return seconds if _compile.cache_info().misses > before else 0.0
 
 
@@ -174,7 +177,7 @@ def _memory_order(points: np.ndarray) -> tuple[str, bool]:
 
 
 @cache
-def _compile(dtype: str, refined: bool, order: str, writable: bool) -> float:
+def _compile(dtype: str, refined: bool, order: str, writable: bool, dense: bool) -> float:
     """Run every kernel once, on forty points."""
     started = time.perf_counter()
     grid = np.arange(120, dtype=np.float64).reshape(40, 3) ** 1.5 % 7
@@ -187,6 +190,8 @@ def _compile(dtype: str, refined: bool, order: str, writable: bool) -> float:
         choose(Method.EXACT, location, Target(4), workers, NullProgress(), lambda message: None, rng=rng)
         location.gains_of(np.arange(3))
         distinct_rows(points, np.arange(40, dtype=np.int32))
+        if dense:
+            DenseLocation(DensePoints(points, np.arange(40, dtype=np.int32), np.ones(40)), workers).run_every_kernel()
         if refined:
             refine(location, NullProgress())
     if dtype != "float64":
@@ -220,6 +225,11 @@ class _ClassMeter:
         pass
 
 
+def is_dense(points: ClassPoints, method: Method) -> bool:
+    """Whether distances are computed by matrix products: in many dimensions, for the exact method."""
+    return points.split is None and points.values.shape[1] >= MIN_DIMS and method is Method.EXACT
+
+
 def _choose_in_class(
     points: ClassPoints,
     label: int,
@@ -240,23 +250,31 @@ def _choose_in_class(
         near_one = float(2.0 ** -np.round(np.log2(mean)))
     target = Target(min(target.count, len(distinct.rows)), target.bound * near_one)
     with Workers(threads) as workers:
-        tiles = lay_out(points.values, counted * near_one, rows=distinct.rows, split=points.split)
-        location = FacilityLocation(tiles, workers, progress.report)
-        choose(method, location, target, workers, progress, progress.report, rng=rng)
-        exchanges = refine(location, progress) if refined else 0
+        if not refined and is_dense(points, method):
+            dense = DensePoints(points.values, distinct.rows, counted * near_one)
+            found: DenseLocation | FacilityLocation = DenseLocation(dense, workers, progress.report)
+            found.greedy(target, progress)
+            exchanges, nearest, picks = 0, found.nearest, np.array(found.picks, dtype=np.int64)
+            scaling = Scaling(np.full(points.values.shape[1], dense.scale), 1.0 / dense.scale)
+        else:
+            tiles = lay_out(points.values, counted * near_one, rows=distinct.rows, split=points.split)
+            found = FacilityLocation(tiles, workers, progress.report)
+            choose(method, found, target, workers, progress, progress.report, rng=rng)
+            exchanges = refine(found, progress) if refined else 0
+            order, nearest = tiles.rows, np.empty(len(distinct.rows), dtype=np.int32)
+            nearest[order[order >= 0]] = found.nearest[order >= 0]
+            picks = order.ravel()[np.array(found.picks, dtype=np.int64)]
+            scaling = Scaling(tiles.shrink, tiles.magnitude)
     del counted
-    order = location.tiles.rows
-    nearest = np.empty(len(distinct.rows), dtype=np.int32)
-    nearest[order[order >= 0]] = location.nearest[order >= 0]
-    picks = distinct.rows[order.ravel()[np.array(location.picks, dtype=np.int64)]].astype(np.int64)
+    picks = distinct.rows[picks].astype(np.int64)
     represented_by = nearest[distinct.which]  # the ordinal of each row's pick
     weights = np.bincount(represented_by, points.weight, minlength=len(picks))
     assignment = picks[represented_by]
-    bound, difference = bound_and_difference(points, assignment, tiles)
+    bound, difference = bound_and_difference(points, assignment, scaling)
     total = float(points.weight.sum())
     random_bound = None
     if control and method is not Method.RANDOM:
-        random_bound = random_bound_of(points, distinct, len(picks), tiles, rng=rng.spawn(1)[0])
+        random_bound = random_bound_of(points, distinct, len(picks), scaling, rng=rng.spawn(1)[0])
     figures = ClassFigures(
         label=label,
         size=len(points.rows),
@@ -270,4 +288,4 @@ def _choose_in_class(
         exchanges=exchanges,
         random_bound=random_bound,
     )
-    return _ClassResult(picks, weights, np.array(location.taken_off) / near_one, assignment, difference, figures)
+    return _ClassResult(picks, weights, np.array(found.taken_off) / near_one, assignment, difference, figures)

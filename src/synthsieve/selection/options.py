@@ -43,6 +43,13 @@ class Method(StrEnum):
         return Method.EXACT if num_points <= EXACT_UP_TO else Method.FAST
 
 
+class Metric(StrEnum):
+    """How far apart two embeddings are: as they are, or scaled to length 1 (sqrt(2 - 2 cosine similarity))."""
+
+    EUCLIDEAN = "euclidean"
+    COSINE = "cosine"
+
+
 class Curvature(StrEnum):
     """Which diagonal preconditions the gradients (AdaCore)."""
 
@@ -67,6 +74,7 @@ class SelectionOptions:
         require_label: also reject rows that the classifier gives another label.
         method: "auto", "exact", "fast", "stochastic" or "random".
         refine: exchange picks until no exchange lowers the bound.
+        metric: of embeddings, "euclidean" or "cosine".
         curvature: "none" (CRAIG), "softmax", "hutchinson" or "unit": AdaCore's preconditioner.
         memory_limit: bytes to use beyond the input and the program itself. Over it, a method that needs less memory is
             used and noted, or an error says how much is needed.
@@ -83,6 +91,7 @@ class SelectionOptions:
     require_label: bool = False
     method: Method = Method.AUTO
     refine: bool = False
+    metric: Metric = Metric.EUCLIDEAN
     curvature: Curvature = Curvature.NONE
     memory_limit: int | None = None
     n_jobs: int | None = None
@@ -92,6 +101,7 @@ class SelectionOptions:
     def __post_init__(self) -> None:
         checked: dict[str, Any] = {
             "method": one_of(Method, self.method, "method"),
+            "metric": one_of(Metric, self.metric, "metric"),
             "curvature": one_of(Curvature, self.curvature, "curvature"),
             "memory_limit": bytes_in(self.memory_limit),
             "n_jobs": _threads(self.n_jobs),

@@ -12,15 +12,22 @@ from synthsieve.errors import SelectionError
 from synthsieve.io.progress import Progress
 from synthsieve.io.random_streams import numpy_stream
 from synthsieve.selection import validation
-from synthsieve.selection.cross_validation import CROSS_VALIDATED, out_of_fold_probabilities
+from synthsieve.selection.cross_validation import (
+    CROSS_VALIDATED,
+    NOT_CROSS_VALIDATED,
+    can_train,
+    out_of_fold_probabilities,
+)
 from synthsieve.selection.entropy import Survivors, entropy_of, filter_rows, search_ceiling
 from synthsieve.selection.gradients import outer_product_factors, residuals_of
-from synthsieve.selection.options import AUTO, Curvature, SelectionOptions
+from synthsieve.selection.options import AUTO, Curvature, Metric, SelectionOptions
 from synthsieve.selection.result import Contradicted, Selection, count_reasons, lost_class_notes
 
 if TYPE_CHECKING:
     from synthsieve.selection.coreset import PointSource
     from synthsieve.selection.curvature import CurvatureState
+
+ALL_ROWS = "all rows"
 
 
 def select(
@@ -30,6 +37,7 @@ def select(
     logits: Any = None,
     probabilities: Any = None,
     gradients: Any = None,
+    embeddings: Any = None,
     classes: Sequence[Any] | None = None,
     sample_weight: Any = None,
     ceiling_score: Callable[[float], float] | None = None,
@@ -40,9 +48,10 @@ def select(
 ) -> Selection:
     """Filter rows by entropy, then choose a weighted coreset in each class.
 
-    Give `logits` or `probabilities` (for entropies and gradients), `gradients` (to choose by), or both; or features
-    alone, as in `select(X, y)`: then a cross-validated logistic regression gives the probabilities, and a note says so.
-    Arrays may be numpy, scipy.sparse, torch, Arrow, or pandas and polars frames.
+    Give `logits` or `probabilities` (for entropies and gradients), `gradients` or `embeddings` (to choose by), or both;
+    or features alone, as in `select(X, y)`. Where labels come without logits or probabilities, a cross-validated
+    logistic regression gives the probabilities, and a note says so. `select(embeddings=E)` needs no labels: all rows
+    are one class. Arrays may be numpy, scipy.sparse, torch, Arrow, or pandas and polars frames.
 
     Args:
         features: (n, f), alone: the input of the classifier to train. With logits or probabilities: the input of the
@@ -50,6 +59,7 @@ def select(
         labels: (n,), of any type. Whole numbers are columns of the logits; see `classes` for others.
         logits, probabilities: (n, num_classes). Named columns are matched to the labels by name.
         gradients: (n, d), the points that distances are measured between; p - y by default.
+        embeddings: (n, d), instead of gradients: the selection covers them in each class. See the option `metric`.
         classes: the label of each column. Without it and without names, columns are taken to be in the order of the
             labels (of a Categorical, else sorted, as numbers where all are), and a note says so.
         sample_weight: (n,), the weight of each row.
@@ -62,7 +72,13 @@ def select(
     from synthsieve.selection.kernels.memory import estimate_curvature, estimate_filter, in_megabytes
 
     options = replace(options or SelectionOptions(), **changes)
+    if embeddings is not None:
+        labels, gradients = _check_embeddings(embeddings, labels, gradients, features, options.metric)
+    elif options.metric is Metric.COSINE:
+        raise SelectionError("expected embeddings with metric='cosine', got none: pass embeddings=", code="metric")
     given = _check_input(labels, logits, probabilities, gradients, features, classes, sample_weight, options.seed)
+    if embeddings is not None and given.output is None and len(given.names) > 1:
+        given = _with_classifier(given, options)
     reserved_bytes = estimate_filter(len(given.labels)) + given.converted_bytes
     if options.curvature is not Curvature.NONE and given.output is not None:
         reserved_bytes += estimate_curvature(len(given.labels), given.output.shape[1])
@@ -133,6 +149,31 @@ class _Input(NamedTuple):
         return residuals_of(self.output, self.kind, self.labels[rows], rows)
 
 
+def _check_embeddings(
+    embeddings: Any, labels: Any, gradients: Any, features: Any, metric: Metric
+) -> tuple[Any, np.ndarray]:
+    """Labels, of one class if none are given, and the points that distances are measured between."""
+    if gradients is not None or features is not None:
+        other = "features" if gradients is None else "gradients"
+        raise SelectionError(f"expected embeddings or {other}, got both: leave one out", code="both-points")
+    points = validation.matrix(embeddings, "embeddings")
+    if metric is Metric.COSINE:
+        points = validation.unit_rows(points, "embeddings")
+    return np.full(len(points), ALL_ROWS) if labels is None else labels, points
+
+
+def _with_classifier(given: _Input, options: SelectionOptions) -> _Input:
+    """Embeddings with labels: with the probabilities of a cross-validated classifier, if one can be trained."""
+    if not can_train(given.labels):
+        return given._replace(notes=(*given.notes, NOT_CROSS_VALIDATED))
+    assert given.gradients is not None
+    output = out_of_fold_probabilities(given.gradients, given.labels, seed=options.seed)
+    converted = given.converted_bytes + output.nbytes
+    return given._replace(
+        output=output, kind="probabilities", notes=(*given.notes, CROSS_VALIDATED), converted_bytes=converted
+    )
+
+
 def _check_input(
     labels: Any,
     logits: Any,
@@ -147,10 +188,12 @@ def _check_input(
         raise SelectionError("expected logits or probabilities, got both: leave one out", code="both-outputs")
     if all(one is None for one in (logits, probabilities, gradients, features)):
         raise SelectionError(
-            "expected logits, probabilities, gradients or features, got none: pass one", code="no-input"
+            "expected logits, probabilities, gradients, embeddings or features, got none: pass one", code="no-input"
         )
     if labels is None:
-        raise SelectionError("expected labels, got none: pass labels=, or select(X, y)", code="no-labels")
+        raise SelectionError(
+            "expected labels, got none: pass labels=, or select(embeddings=X), which needs none", code="no-labels"
+        )
     notes: tuple[str, ...] = ()
     checked = {
         "logits": None if logits is None else validation.matrix(logits, "logits"),

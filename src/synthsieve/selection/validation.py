@@ -147,6 +147,23 @@ def matrix(value: Any, name: str, *, first_row: int = 0) -> np.ndarray:
     return array
 
 
+def unit_rows(matrix: np.ndarray, name: str) -> np.ndarray:
+    """The rows scaled to length 1, for cosine distances, (n, d)."""
+    scaled = np.empty_like(matrix)
+    for part in row_blocks(*matrix.shape):
+        block = matrix[part].astype(np.float64)
+        largest = np.abs(block).max(axis=1, keepdims=True)
+        if not largest.all():
+            raise SelectionError(
+                f"expected {name} of a length above 0 with metric='cosine', got zeros in row "
+                f"{part.start + int(np.argmin(largest))}: drop that row, or use metric='euclidean'",
+                code="zero-length",
+            )
+        block /= largest
+        scaled[part] = block / np.linalg.norm(block, axis=1, keepdims=True)
+    return scaled
+
+
 def probabilities(value: Any, *, first_row: int = 0) -> np.ndarray:
     """A matrix whose rows are non-negative and sum to 1."""
     array = matrix(value, "probabilities", first_row=first_row)

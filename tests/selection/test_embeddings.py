@@ -1,0 +1,142 @@
+"""Embeddings: coverage without labels, per class with labels, and the matrix products behind it."""
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+
+from synthsieve import select
+from synthsieve.errors import SelectionError
+from synthsieve.io.progress import NullProgress
+from synthsieve.selection.budget import Target
+from synthsieve.selection.kernels import dense
+from synthsieve.selection.kernels.dense import DenseLocation, DensePoints
+from synthsieve.selection.kernels.workers import Workers
+from tests.errors import raises
+
+
+def clustered(n, d, seed=0, spread=0.5):
+    rng = np.random.default_rng(seed)
+    centres = rng.normal(size=(max(2, n // 50), d))
+    points = centres[rng.integers(0, len(centres), n)] + spread * rng.normal(size=(n, d))
+    return (points / np.linalg.norm(points, axis=1, keepdims=True)).astype(np.float32)
+
+
+def greedy_on_all_pairs(points, count, weight):
+    """Picks and L of the plain algorithm."""
+    distances = cdist(points.astype(np.float64), points.astype(np.float64))
+    reach, picks = np.full(len(points), 2 * distances.max()), []
+    for _ in range(count):
+        gains = weight @ np.maximum(reach[:, None] - distances, 0.0)
+        gains[picks] = -1.0
+        picks.append(int(np.argmax(gains)))
+        reach = np.minimum(reach, distances[picks[-1]])
+    return picks, float(weight @ reach)
+
+
+@pytest.mark.parametrize("pairs", [dense.MAX_PAIRS, 30_000])
+@pytest.mark.parametrize("spread", [0.01, 0.5, 10.0])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_picks_are_those_of_the_plain_algorithm(monkeypatch, pairs, spread, threads):
+    monkeypatch.setattr(dense, "MAX_PAIRS", pairs)
+    points = clustered(700, 60, spread=spread)
+    weight = np.random.default_rng(1).integers(1, 4, 700).astype(np.float64)
+    with Workers(threads) as workers:
+        location = DenseLocation(DensePoints(points, np.arange(700, dtype=np.int32), weight), workers)
+        location.greedy(Target(70), NullProgress())
+    picks, bound = greedy_on_all_pairs(points, 70, weight)
+    assert location.picks == picks
+    assert location.upper_bound == pytest.approx(bound, rel=1e-9)
+    assert location.taken_off[1:].sum() == pytest.approx(greedy_on_all_pairs(points, 1, weight)[1] - bound, rel=1e-9)
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1.0, 1e30])
+def test_both_ways_agree_far_from_the_origin_and_at_any_scale(scale, monkeypatch):
+    points = (clustered(400, 50).astype(np.float64) + 100.0) * scale
+    by_products = select(embeddings=points, budget=40)
+    monkeypatch.setattr("synthsieve.selection.coreset.MIN_DIMS", 1_000)
+    by_tiles = select(embeddings=points, budget=40)
+    assert by_products.indices.tolist() == by_tiles.indices.tolist()
+    assert by_products.gradient_bound == pytest.approx(by_tiles.gradient_bound, rel=1e-12)
+    assert np.array_equal(by_products.assignment, by_tiles.assignment)
+
+
+def test_without_labels_all_rows_are_one_class():
+    points = clustered(300, 64)
+    chosen = select(embeddings=points)
+    assert len(chosen) == 30
+    assert chosen.weights.sum() == 300
+    assert [str(name) for name in chosen.classes] == ["all rows"]
+    assert chosen.entropy is None
+    assert chosen.gradient_bound < chosen.random_bound
+    nearest = cdist(points, points[chosen.indices]).min(axis=1).sum()
+    assert chosen.gradient_bound == pytest.approx(nearest, rel=1e-5)
+
+
+def test_cosine_ignores_lengths():
+    points = clustered(300, 64)
+    stretched = points * np.random.default_rng(0).uniform(0.1, 10.0, size=(300, 1)).astype(np.float32)
+    assert set(select(embeddings=stretched, metric="cosine").indices) == set(select(embeddings=points).indices)
+
+
+def test_with_labels_each_class_is_covered_and_a_classifier_gives_entropies():
+    labels = np.repeat(["ham", "spam"], 150)
+    points = clustered(300, 64)
+    points[:150, 0] += 1.0
+    chosen = select(embeddings=points, labels=labels, keep_fraction=0.8)
+    assert chosen.num_rejected == 60
+    assert np.isfinite(chosen.entropy).all()
+    assert any("cross-validated" in note for note in chosen.notes)
+    for figures in chosen.figures:
+        name = chosen.classes[figures.label]
+        survivors = np.flatnonzero((labels == name) & (chosen.reason == 0))
+        alone = select(embeddings=points[survivors], budget=figures.selected)
+        assert set(survivors[alone.indices]) == set(chosen.indices[labels[chosen.indices] == name])
+
+
+def test_classes_too_small_for_a_classifier_are_covered_all_the_same():
+    chosen = select(embeddings=clustered(100, 8), labels=np.arange(100) == 0)
+    assert any("too few rows" in note for note in chosen.notes)
+    assert {figures.selected for figures in chosen.figures} == {1, 10}
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64, "bfloat16"])
+def test_number_types(kind):
+    torch = pytest.importorskip("torch")
+    points = clustered(200, 64)
+    given = torch.tensor(points).bfloat16() if kind == "bfloat16" else points.astype(kind)
+    assert len(select(embeddings=given)) == 20
+
+
+BAD = {
+    "zero length": ({"embeddings": [[1.0, 2.0], [0.0, 0.0]], "metric": "cosine"}, "zero-length"),
+    "not a number": ({"embeddings": [[1.0, np.nan]]}, "not-finite"),
+    "no rows": ({"embeddings": np.empty((0, 3))}, "no-rows"),
+    "several lengths": ({"embeddings": [[1.0], [1.0, 2.0]]}, "ragged"),
+    "gradients too": ({"embeddings": np.eye(3), "gradients": np.eye(3)}, "both-points"),
+    "features too": ({"embeddings": np.eye(3), "features": np.eye(3)}, "both-points"),
+    "a metric without embeddings": ({"gradients": np.eye(3), "labels": [0, 0, 0], "metric": "cosine"}, "metric"),
+    "an unknown metric": ({"embeddings": np.eye(3), "metric": "manhattan"}, "metric"),
+    "a filter without labels": ({"embeddings": np.eye(3), "keep_fraction": 0.5}, "no-output"),
+    "labels of another length": ({"embeddings": np.eye(3), "labels": [0, 1]}, "length"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input(name):
+    given, code = BAD[name]
+    with raises(SelectionError, code):
+        select(**given)
+
+
+def test_few_equal_and_constant_rows():
+    assert select(embeddings=np.ones((1, 64))).indices.tolist() == [0]
+    constant = select(embeddings=np.ones((50, 64)), budget=10)
+    assert constant.indices.tolist() == [0]
+    assert constant.weights.tolist() == [50.0]
+    assert constant.gradient_bound == 0.0
+    twice = np.repeat(clustered(30, 64), 2, axis=0)
+    everything = select(embeddings=twice, budget=500)
+    assert len(everything) == 30
+    assert everything.gradient_bound == 0.0
+    near = select(embeddings=twice + np.tile([[0.0], [1e-6]], (30, 1)).astype(np.float32), budget=30)
+    assert len(set(near.indices // 2)) == 30
