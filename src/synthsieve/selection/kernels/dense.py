@@ -368,7 +368,7 @@ def _evaluate(pairs, lists, reach, candidate):  # type: ignore[no-untyped-def]
         point, length = members[place], np.float64(apart[place])
         both = norms[candidate] + norms[point]
         uncertain = 1e-7 * length
-        if length * length >= _NEAR * both:
+        if length * length > _NEAR * both:
             uncertain += relative * both / (2.0 * length)
         if length - uncertain < reach[point]:
             gain += weight[point] * max(reach[point] - length, 0.0)
