@@ -1,10 +1,15 @@
 """Embeddings: coverage without labels, per class with labels, and the matrix products behind it."""
 
+import json
+
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from scipy.spatial.distance import cdist
+from sklearn.linear_model import LogisticRegression
 
-from synthsieve import select
+from synthsieve import CoresetSelector, select, select_file
 from synthsieve.errors import SelectionError
 from synthsieve.io.progress import NullProgress
 from synthsieve.selection.budget import Target
@@ -140,3 +145,61 @@ def test_few_equal_and_constant_rows():
     assert everything.gradient_bound == 0.0
     near = select(embeddings=twice + np.tile([[0.0], [1e-6]], (30, 1)).astype(np.float32), budget=30)
     assert len(set(near.indices // 2)) == 30
+
+
+def write_jsonl(path, rows):
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+@pytest.mark.parametrize("form", ["npy", "npz", "parquet", "jsonl with a file", "csv with a file"])
+def test_every_file_gives_the_same_selection(tmp_path, form):
+    points = clustered(200, 60)
+    expected = select(embeddings=points, metric="cosine", budget=20)
+    np.save(tmp_path / "e.npy", points)
+    column: str | None = "vectors"
+    if form == "npy":
+        source, column = tmp_path / "e.npy", None
+    elif form == "npz":
+        source = tmp_path / "e.npz"
+        np.savez(source, vectors=points, text=np.array([f"row {row}" for row in range(200)]))
+    elif form == "parquet":
+        source = tmp_path / "e.parquet"
+        pq.write_table(pa.table({"text": [f"row {row}" for row in range(200)], "vectors": list(points)}), source)
+    else:
+        source, column = tmp_path / f"e.{form.split()[0]}", str(tmp_path / "e.npy")
+        if form.startswith("jsonl"):
+            write_jsonl(source, [{"text": f"row {row}"} for row in range(200)])
+        else:
+            source.write_text("text\n" + "".join(f"row {row}\n" for row in range(200)))
+    chosen = select_file(source, tmp_path / "out", embeddings=column, metric="cosine", budget=20)
+    assert chosen.indices.tolist() == expected.indices.tolist()
+    if form == "npy":
+        assert np.array_equal(np.load(tmp_path / "out/selected.npz")["embeddings"], points[np.sort(expected.indices)])
+    elif form != "npz":
+        kept = pq.read_table(tmp_path / "out/selected.parquet")
+        assert kept["text"].to_pylist() == [f"row {row}" for row in np.sort(expected.indices)]
+        assert sum(kept["weight"].to_pylist()) == 200
+
+
+def test_bad_embedding_files_write_nothing(tmp_path):
+    np.save(tmp_path / "short.npy", np.eye(3))
+    np.save(tmp_path / "flat.npy", np.arange(3.0))
+    np.save(tmp_path / "objects.npy", np.array([{}], dtype=object), allow_pickle=True)
+    (tmp_path / "cut.npy").write_bytes((tmp_path / "short.npy").read_bytes()[:-5])
+    write_jsonl(tmp_path / "rows.jsonl", [{"text": "a"}] * 5)
+    for name, code in (("short", "length"), ("flat", "shape"), ("objects", "damaged-file"), ("cut", "damaged-file")):
+        with raises(SelectionError, code):
+            select_file(tmp_path / "rows.jsonl", tmp_path / "out", embeddings=str(tmp_path / f"{name}.npy"))
+    with raises(SelectionError, "no-input"):
+        select_file(tmp_path / "rows.jsonl", tmp_path / "out", embeddings="vectors")
+    assert not (tmp_path / "out" / "summary.json").exists()
+
+
+def test_selector_covers_embeddings_with_and_without_labels():
+    points, labels = clustered(200, 60), np.arange(200) % 2
+    selector = CoresetSelector(embeddings=True, metric="cosine").fit(points)
+    assert selector.indices_.tolist() == select(embeddings=points, metric="cosine").indices.tolist()
+    with_labels = CoresetSelector(embeddings=True, classifier=LogisticRegression()).fit(points, labels)
+    assert with_labels.indices_.tolist() == select(embeddings=points, labels=labels).indices.tolist()
+    with raises(SelectionError, "no-labels"):
+        CoresetSelector().fit(points)

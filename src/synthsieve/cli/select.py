@@ -16,7 +16,7 @@ from synthsieve.errors import SelectionError
 def select(
     data: Path = typer.Argument(
         help="A .npz, .parquet, .csv, .tsv or .jsonl file, or a folder of .parquet files, with labels and logits, "
-        "probabilities, gradients or features."
+        "probabilities, gradients or features; or a .npy file of embeddings."
     ),
     out: Path = typer.Option(
         ..., "-o", "--out", help="Folder to write to.", parser=options.given_path, metavar="FOLDER"
@@ -39,6 +39,10 @@ def select(
     refine: bool = typer.Option(False, "--refine", help="Improve the selection by swapping rows until no swap helps."),
     curvature: str = typer.Option("none", help="Precondition gradients as AdaCore does: none, softmax or hutchinson."),
     label: str | None = typer.Option(None, help="Name of the label column or array in DATA."),
+    embeddings: str | None = typer.Option(
+        None, help="Select by embeddings: the name of a column or array in DATA, or a .npy file. Needs no labels."
+    ),
+    metric: str = typer.Option("euclidean", help="Distance between embeddings: euclidean or cosine."),
     memory_limit: str | None = typer.Option(
         None,
         help="Memory to use beyond the input, such as 500MB; slower or approximate methods are used to keep to it.",
@@ -65,7 +69,7 @@ def select(
     given = {
         "budget": _fraction_or_count(budget), "epsilon": epsilon, "entropy_ceiling": entropy_ceiling,
         "keep_fraction": keep_fraction, "keep_per_class": keep_per_class, "require_label": require_label,
-        "method": method, "refine": refine, "curvature": curvature, "memory_limit": memory_limit,
+        "method": method, "refine": refine, "metric": metric, "curvature": curvature, "memory_limit": memory_limit,
         "n_jobs": threads if threads is not None else jobs, "seed": seed, "part_rows": part_rows,
     }  # fmt: skip
     chosen = SelectionOptions(**given)  # type: ignore[arg-type]
@@ -74,13 +78,12 @@ def select(
             raise SelectionError(
                 "expected no --dry-run with --cluster, got both: leave one out", code="cluster-options"
             )
-        cost = estimate_file(data, chosen, label=label)
+        cost = estimate_file(data, chosen, label=label, embeddings=embeddings)
         echo(json.dumps(cost, indent=2) if as_json else _describe_cost(cost))
         return
     progress = for_stream("select", quiet=quiet)
-    selection = select_file(
-        data, out, chosen, label=label, cluster=cluster, workers=workers, force=force, progress=progress
-    )
+    where = {"label": label, "embeddings": embeddings, "cluster": cluster, "workers": workers}
+    selection = select_file(data, out, chosen, force=force, progress=progress, **where)  # type: ignore[arg-type]
     files = [str(path) for path in selection.files]
     if as_json:
         echo(json.dumps({**selection.as_dict(), "files": files}, indent=2))
