@@ -203,3 +203,16 @@ def test_selector_covers_embeddings_with_and_without_labels():
     assert with_labels.indices_.tolist() == select(embeddings=points, labels=labels).indices.tolist()
     with raises(SelectionError, "no-labels"):
         CoresetSelector().fit(points)
+
+
+def test_fast_works_in_cells_and_comes_close_to_exact(monkeypatch):
+    for module in ("coreset", "kernels.dense"):
+        monkeypatch.setattr(f"synthsieve.selection.{module}.CELL", 250)
+    points = clustered(1_000, 60)
+    exact, fast = (select(embeddings=points, method=method) for method in ("exact", "fast"))
+    assert len(fast) == len(set(fast.indices.tolist())) == 100
+    assert fast.weights.sum() == 1_000
+    assert np.array_equal(fast.assignment[fast.indices], fast.indices)
+    assert fast.gradient_bound < 1.02 * exact.gradient_bound < fast.random_bound
+    again = select(embeddings=points, method="fast", n_jobs=1)
+    assert again.indices.tolist() == fast.indices.tolist()

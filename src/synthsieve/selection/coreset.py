@@ -20,12 +20,19 @@ from synthsieve.selection.budget import Target, class_targets
 from synthsieve.selection.duplicates import distinct_rows
 from synthsieve.selection.greedy import choose
 from synthsieve.selection.kernels.blocks import rows_by_class
-from synthsieve.selection.kernels.dense import MIN_DIMS, DenseLocation, DensePoints
+from synthsieve.selection.kernels.dense import CELL, MIN_DIMS, DenseLocation, DensePoints, InCells, choose_in_cells
 from synthsieve.selection.kernels.facility_location import FacilityLocation
 from synthsieve.selection.kernels.memory import make_plan
 from synthsieve.selection.kernels.tiles import lay_out
 from synthsieve.selection.kernels.workers import Workers
-from synthsieve.selection.measure import ClassPoints, Scaling, bound_and_difference, length, random_bound_of
+from synthsieve.selection.measure import (
+    ClassPoints,
+    Scaling,
+    bound_and_difference,
+    length,
+    random_bound_of,
+    scaling_of,
+)
 from synthsieve.selection.options import Method, SelectionOptions
 from synthsieve.selection.refinement import refine
 from synthsieve.selection.result import ClassFigures, Selection, heavy_notes
@@ -226,8 +233,9 @@ class _ClassMeter:
 
 
 def is_dense(points: ClassPoints, method: Method) -> bool:
-    """Whether distances are computed by matrix products: in many dimensions, for the exact method."""
-    return points.split is None and points.values.shape[1] >= MIN_DIMS and method is Method.EXACT
+    """Whether distances are computed by matrix products: in many dimensions, where boxes bound none."""
+    many = points.split is None and points.values.shape[1] >= MIN_DIMS
+    return many and method in (Method.EXACT, Method.FAST)
 
 
 def _choose_in_class(
@@ -251,11 +259,16 @@ def _choose_in_class(
     target = Target(min(target.count, len(distinct.rows)), target.bound * near_one)
     with Workers(threads) as workers:
         if not refined and is_dense(points, method):
-            dense = DensePoints(points.values, distinct.rows, counted * near_one)
-            found: DenseLocation | FacilityLocation = DenseLocation(dense, workers, progress.report)
-            found.greedy(target, progress)
+            found: InCells | DenseLocation | FacilityLocation
+            if method is Method.FAST and not target.bound and len(distinct.rows) > CELL:
+                given = (points.values, distinct.rows, counted * near_one)
+                found = choose_in_cells(*given, target.count, workers, progress)
+            else:
+                dense = DensePoints(points.values, distinct.rows, counted * near_one)
+                found = DenseLocation(dense, workers, progress.report)
+                found.greedy(target, progress)
             exchanges, nearest, picks = 0, found.nearest, np.array(found.picks, dtype=np.int64)
-            scaling = Scaling(np.full(points.values.shape[1], dense.scale), 1.0 / dense.scale)
+            scaling = scaling_of(points)
         else:
             tiles = lay_out(points.values, counted * near_one, rows=distinct.rows, split=points.split)
             found = FacilityLocation(tiles, workers, progress.report)

@@ -31,6 +31,14 @@ class Scaling(NamedTuple):
     magnitude: float
 
 
+def scaling_of(points: ClassPoints) -> Scaling:
+    """The power of two that brings the largest entry near 1."""
+    parts = row_blocks(len(points.rows), points.values.shape[1])
+    top = max(float(np.abs(points.values[points.rows[part]]).max()) for part in parts)
+    exponent = int(np.clip(np.frexp(top)[1], -1000, 1000))
+    return Scaling(np.full(points.values.shape[1], 2.0**-exponent), 2.0**exponent)
+
+
 def bound_and_difference(points: ClassPoints, assignment: np.ndarray, scaling: Scaling) -> tuple[float, np.ndarray]:
     """L and the summed difference of gradients, from the points themselves in float64."""
     values, rows, weight, split = points

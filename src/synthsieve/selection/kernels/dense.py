@@ -15,8 +15,10 @@ pick is always computed in float64 from the points themselves. So picks and L ar
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from threading import Lock
+from typing import NamedTuple
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -38,6 +40,9 @@ _CANDIDATES = 512  # whose gains are updated at a time
 _TURNS = 32  # picks after which a gain is computed from scratch
 _PICKS_PER_CALL = 64
 _SEGMENT = 256
+CELL = 8_000  # points of a cell, for `choose_in_cells`
+_NEIGHBOURS = 6  # cells whose picks a point may be assigned to
+_SURPLUS = 1.25  # picks of a cell over its share
 
 
 class DensePoints:
@@ -257,6 +262,92 @@ class DenseLocation:
             self._taken_off += gains.tolist()
             progress.update(len(self.picks), target.count)
         return True
+
+
+class InCells(NamedTuple):
+    """Picks, by index, the ordinal of each point's pick (n,), and by how much each pick lowered L."""
+
+    picks: list[int]
+    nearest: np.ndarray
+    taken_off: np.ndarray
+
+
+def choose_in_cells(
+    values: np.ndarray, rows: np.ndarray, weight: np.ndarray, count: int, workers: Workers, progress: Progress
+) -> InCells:
+    """`count` picks among many points: greedy in cells of neighbouring points, and of all picks those of largest gain.
+
+    Each point is then assigned to the nearest pick of its own and of the nearest cells.
+    """
+    cells = _cells(values, rows, min(CELL, max(1, len(rows) // count * CELL)))
+    gains, found = [], []
+    done = 0
+    for number, cell in enumerate(cells):
+        points = DensePoints(values, rows[cell], weight[cell])
+        location = DenseLocation(points, workers)
+        wanted = min(len(cell), math.ceil(_SURPLUS * count * len(cell) / len(rows)) + 8)
+        location.greedy(Target(wanted), NullProgress())
+        found.append((cell[location.picks], location.taken_off))
+        decreasing = np.minimum.accumulate(np.concatenate([[np.inf], location.taken_off[1:]]))
+        gains.append(np.stack([decreasing, np.full(wanted, number), np.arange(wanted)]))
+        done += wanted
+        progress.update(min(done, count), count)
+    gain, of_cell, turn = np.concatenate(gains, axis=1)
+    order = np.lexsort((of_cell, turn, -gain))[:count]
+    ordinals = [np.flatnonzero(of_cell[order] == number) for number in range(len(cells))]
+    places = [found[int(cell)] for cell in of_cell[order]]
+    picks = [int(chosen[int(at)]) for (chosen, _), at in zip(places, turn[order], strict=True)]
+    taken_off = np.array([lowered[int(at)] for (_, lowered), at in zip(places, turn[order], strict=True)])
+    nearest = _assign_to_cells(values, rows, cells, np.array(picks), ordinals, workers)
+    return InCells(picks, nearest, taken_off)
+
+
+def _cells(values: np.ndarray, rows: np.ndarray, size: int) -> list[np.ndarray]:
+    """The points halved along their main direction until a cell has at most `size`: indices into `rows`, ascending."""
+    waiting, cells = [np.arange(len(rows))], []
+    rng = np.random.default_rng(0)
+    while waiting:
+        cell = waiting.pop()
+        if len(cell) <= size:
+            cells.append(np.sort(cell))
+            continue
+        sample = values[rows[rng.choice(cell, min(len(cell), 1_000), replace=False)]].astype(np.float64)
+        sample -= sample.mean(axis=0)
+        direction = rng.normal(size=values.shape[1])
+        for _ in range(8):
+            direction = sample.T @ (sample @ direction)
+            direction /= np.linalg.norm(direction) or 1.0
+        direction = direction.astype(values.dtype)
+        parts = range(0, len(cell), _WIDTH)
+        along = np.concatenate([values[rows[cell[start : start + _WIDTH]]] @ direction for start in parts])
+        order = np.argpartition(along, len(cell) // 2)
+        waiting += [cell[order[len(cell) // 2 :]], cell[order[: len(cell) // 2]]]
+    return cells
+
+
+def _assign_to_cells(
+    values: np.ndarray, rows: np.ndarray, cells: list[np.ndarray], picks: np.ndarray, ordinals: list[np.ndarray],
+    workers: Workers,
+) -> np.ndarray:  # fmt: skip
+    """The ordinal of the nearest pick of each point, among the picks of the cells nearest to its own, int32 (n,)."""
+    nearest = np.empty(len(rows), dtype=np.int32)
+    centres = np.array([values[rows[picks[which]]].mean(axis=0, dtype=np.float64) for which in ordinals])
+
+    def work(part: int) -> None:
+        for number in range(part, len(cells), workers.count):
+            apart = ((centres - centres[number]) ** 2).sum(axis=1)
+            near = np.concatenate([ordinals[other] for other in np.argsort(apart, kind="stable")[:_NEIGHBOURS]])
+            chosen = values[rows[picks[near]]].astype(np.float32)
+            norms = np.einsum("ij,ij->i", chosen, chosen)
+            for start in range(0, len(cells[number]), _HEIGHT):
+                some = cells[number][start : start + _HEIGHT]
+                product = values[rows[some]].astype(np.float32) @ chosen.T
+                nearest[some] = near[np.argmin(norms - 2.0 * product, axis=1)]
+
+    with threadpool_limits(1, user_api="blas"):
+        workers.share(work, workers.count)
+    nearest[picks] = np.arange(len(picks))
+    return nearest
 
 
 @kernel
