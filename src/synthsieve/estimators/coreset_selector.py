@@ -97,8 +97,8 @@ class CoresetSelector(TransformerMixin, BaseEstimator):
                 points, labels.indices, classifier=self.classifier, cv=self.cv, seed=self.seed
             )
             output: dict[str, Any] = {"classes": labels.names, "probabilities": probabilities}
-            chosen_by = {"embeddings": points} if self.embeddings else {}
-            self.selection_ = select(labels=y, **output, **chosen_by, **given_weight)
+            covered = points if self.embeddings else None
+            self.selection_ = select(labels=y, embeddings=covered, **output, **given_weight)
         self.indices_, self.weights_ = self.selection_.indices, self.selection_.weights
         self.loss_weights_ = self.selection_.loss_weights
         self.classes_ = np.asarray(labels.names)

@@ -107,6 +107,7 @@ def coreset(
         reserved_bytes=reserved_bytes,
         bytes_a_row=num_dims * np.dtype(points.dtype).itemsize if made else 0,
         called=called,
+        dense=dense,
     )
     total, picked, lock = sum(target.count for target in targets), dict[int, int](), Lock()
 

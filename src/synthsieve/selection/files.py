@@ -254,6 +254,7 @@ def free_name(name: str, taken: Collection[str]) -> str:
 def estimate_cost(table: Table, options: SelectionOptions) -> dict[str, Any]:
     """Rough cost of a selection: memory beyond the input and the program, time as on two cores of 2021."""
     from synthsieve.selection.budget import class_targets
+    from synthsieve.selection.kernels.dense import CELL, MIN_DIMS
     from synthsieve.selection.kernels.memory import estimate_filter, make_plan
     from synthsieve.selection.kernels.workers import available_cores
 
@@ -277,6 +278,7 @@ def estimate_cost(table: Table, options: SelectionOptions) -> dict[str, Any]:
     reserved = estimate_filter(table.num_rows)
     if not table.outputs:
         reserved += 8 * table.num_rows * columns  # the probabilities of the classifier to be trained
+    dense = columns >= MIN_DIMS and ("gradients" in widths or not table.outputs)
     plan = make_plan(
         sizes.tolist(),
         counts.tolist(),
@@ -285,10 +287,13 @@ def estimate_cost(table: Table, options: SelectionOptions) -> dict[str, Any]:
         reserved_bytes=reserved,
         bytes_a_row=0 if "gradients" in widths else 8 * columns,
         called=[str(name) for name in known.names],
+        dense=dense,
     )
     seconds = _SECONDS_A_NUMBER * table.num_rows * max(widths.values(), default=columns)
     for size, count, method in zip(sizes.tolist(), counts.tolist(), plan.methods, strict=True):
         pace = 3.5e-9 * size**2 if method is Method.EXACT else 1.2e-6 * size**1.38
+        if dense and not options.refine and method in (Method.EXACT, Method.FAST):
+            pace = 6e-10 * size * (size if method is Method.EXACT else min(size, 1.3 * CELL))
         seconds += (pace * columns / 10 * (3.0 if options.refine else 1.0) + _SECONDS_A_CLASS) * 2 / cores
         seconds += _SECONDS_A_PICK * count
     return {

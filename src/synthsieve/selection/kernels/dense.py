@@ -32,7 +32,7 @@ from synthsieve.selection.kernels.workers import Workers
 MIN_DIMS = 48
 MAX_PAIRS = 24_000_000  # stored pairs, 8 bytes each
 _HEIGHT, _WIDTH = 256, 2_048  # rows and columns of a product
-_PRODUCT = 4_000_000  # numbers of a product with all points
+PRODUCT = 4_000_000  # numbers of a product with all points
 _SAMPLE = 96  # candidates that estimate how many pairs there will be
 # Pairs whose squared distance is below this part of their squared norms are computed in float64.
 _NEAR = 1e-3
@@ -225,7 +225,7 @@ class DenseLocation:
         size = min(MAX_PAIRS, count**2)
         members, apart = np.empty(size, dtype=np.int32), np.empty(size, dtype=np.float32)
         starts, lengths = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
-        height, lock, filled = max(1, min(_HEIGHT, _PRODUCT // count)), Lock(), 0
+        height, lock, filled = max(1, min(_HEIGHT, PRODUCT // count)), Lock(), 0
         error, squared_reach = np.float32(points.error), (self.reach * (1.0 + 1e-6)).astype(np.float32) ** 2
         self._report("storing near pairs")
 
@@ -247,16 +247,16 @@ class DenseLocation:
 
         if not all(self._workers.share(work, self._workers.count)):
             return False
-        upper, error, stamp = np.empty(count), np.empty(count), np.full(count, -1, dtype=np.int32)
+        upper, errors, stamp = np.empty(count), np.empty(count), np.full(count, -1, dtype=np.int32)
         lists = (starts, lengths, members, apart)
         pairs = (*points.input, points.weight, points.norms, points.error)
         stamp[self.picks] = np.iinfo(np.int32).max
-        highest = _evaluate_all(pairs, lists, self.reach, upper, error, stamp, len(self.picks))
+        highest = _evaluate_all(pairs, lists, self.reach, upper, errors, stamp, len(self.picks))
         while not target.reached(self):
             room = min(_PICKS_PER_CALL, target.count - len(self.picks))
             below = target.bound * points.scale / (1.0 + 1e-12)
             taken, gains = _pick(
-                pairs, lists, self.reach, self.nearest, upper, error, stamp, highest, len(self.picks), room, below
+                pairs, lists, self.reach, self.nearest, upper, errors, stamp, highest, len(self.picks), room, below
             )
             self.picks += taken.tolist()
             self._taken_off += gains.tolist()
@@ -313,13 +313,13 @@ def _cells(values: np.ndarray, rows: np.ndarray, size: int) -> list[np.ndarray]:
             continue
         sample = values[rows[rng.choice(cell, min(len(cell), 1_000), replace=False)]].astype(np.float64)
         sample -= sample.mean(axis=0)
-        direction = rng.normal(size=values.shape[1])
+        direction: np.ndarray = rng.normal(size=values.shape[1])
         for _ in range(8):
             direction = sample.T @ (sample @ direction)
-            direction /= np.linalg.norm(direction) or 1.0
-        direction = direction.astype(values.dtype)
+            direction = direction / (np.linalg.norm(direction) or 1.0)
+        main = direction.astype(values.dtype)
         parts = range(0, len(cell), _WIDTH)
-        along = np.concatenate([values[rows[cell[start : start + _WIDTH]]] @ direction for start in parts])
+        along = np.concatenate([values[rows[cell[start : start + _WIDTH]]] @ main for start in parts])
         order = np.argpartition(along, len(cell) // 2)
         waiting += [cell[order[len(cell) // 2 :]], cell[order[: len(cell) // 2]]]
     return cells
@@ -508,7 +508,7 @@ def _pick(  # type: ignore[no-untyped-def]
         bound += weight[point] * reach[point]
     for number in range(room):
         while True:  # until the largest upper bound belongs to a gain that was computed in this turn
-            segment = np.argmax(highest)
+            segment = int(np.argmax(highest))
             best = segment * _SEGMENT + np.argmax(upper[segment * _SEGMENT : (segment + 1) * _SEGMENT])
             if stamp[best] == turn + number:
                 break
