@@ -315,7 +315,7 @@ def _cells(values: np.ndarray, rows: np.ndarray, size: int) -> list[np.ndarray]:
         sample -= sample.mean(axis=0)
         direction: np.ndarray = rng.normal(size=values.shape[1])
         for _ in range(8):
-            direction = sample.T @ (sample @ direction)
+            direction = np.asarray(sample.T @ (sample @ direction))
             direction = direction / (np.linalg.norm(direction) or 1.0)
         main = direction.astype(values.dtype)
         parts = range(0, len(cell), _WIDTH)
@@ -509,7 +509,7 @@ def _pick(  # type: ignore[no-untyped-def]
     for number in range(room):
         while True:  # until the largest upper bound belongs to a gain that was computed in this turn
             segment = int(np.argmax(highest))
-            best = segment * _SEGMENT + np.argmax(upper[segment * _SEGMENT : (segment + 1) * _SEGMENT])
+            best = segment * _SEGMENT + int(np.argmax(upper[segment * _SEGMENT : (segment + 1) * _SEGMENT]))
             if stamp[best] == turn + number:
                 break
             gain, error[best] = _evaluate(pairs, lists, reach, best)
