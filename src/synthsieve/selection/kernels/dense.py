@@ -316,7 +316,7 @@ def _cells(values: np.ndarray, rows: np.ndarray, size: int) -> list[np.ndarray]:
         direction: np.ndarray = rng.normal(size=values.shape[1])
         for _ in range(8):
             direction = np.asarray(sample.T @ (sample @ direction))
-            direction = direction / (np.linalg.norm(direction) or 1.0)
+            direction /= max(float(np.linalg.norm(direction)), 1e-300)
         main = direction.astype(values.dtype)
         parts = range(0, len(cell), _WIDTH)
         along = np.concatenate([values[rows[cell[start : start + _WIDTH]]] @ main for start in parts])
