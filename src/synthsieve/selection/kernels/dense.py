@@ -313,7 +313,7 @@ def _cells(values: np.ndarray, rows: np.ndarray, size: int) -> list[np.ndarray]:
             continue
         sample = values[rows[rng.choice(cell, min(len(cell), 1_000), replace=False)]].astype(np.float64)
         sample -= sample.mean(axis=0)
-        direction: np.ndarray = rng.normal(size=values.shape[1])
+        direction = np.asarray(rng.normal(size=values.shape[1]))
         for _ in range(8):
             direction = np.asarray(sample.T @ (sample @ direction))
             direction /= max(float(np.linalg.norm(direction)), 1e-300)
