@@ -5,7 +5,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from synthsieve.distributed.selection.blocks import cut, rows_in_a_block
+from synthsieve.distributed.selection.job import cut, rows_in_a_block
 from synthsieve.selection.tables import batches, open_shards
 
 

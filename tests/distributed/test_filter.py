@@ -3,10 +3,8 @@
 import numpy as np
 import pytest
 
-from synthsieve.distributed.selection.blocks import Block
-from synthsieve.distributed.selection.job import Job, block_name
+from synthsieve.distributed.selection.job import Block, Job, WorkFolder
 from synthsieve.distributed.selection.select import _filter
-from synthsieve.distributed.selection.work_dir import WorkFolder
 from synthsieve.selection.entropy import filter_by_entropy
 from synthsieve.selection.options import SelectionOptions
 from synthsieve.selection.tables import Shards
@@ -28,7 +26,7 @@ def test_the_same_rows_are_kept(tmp_path, keep_per_class, fraction, ties):
     shards = Shards(tmp_path, (), (), "y", {"logits": ("logits",)}, (), {})
     job = Job(shards, blocks, WorkFolder(tmp_path), options)
     survivors = _filter(job, label, entropy, contradicted)
-    saved = np.concatenate([job.work.load(block_name(number), "reason") for number in range(3)])
+    saved = np.concatenate([job.work.load("blocks", number, "reason") for number in range(3)])
     assert np.array_equal(saved, survivors.reason)
     predicted = np.where(contradicted, 9, label)
     expected = filter_by_entropy(

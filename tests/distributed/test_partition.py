@@ -16,7 +16,7 @@ def test_parts_are_nearly_equal(parts):
     sizes = np.bincount(splits.leaf_of(points), minlength=parts)
     assert sizes.sum() == len(points)
     assert sizes.min() > 0.8 * len(points) / parts
-    assert Splits.from_dict(json.loads(json.dumps(splits.as_dict()))) == splits
+    assert Splits(json.loads(json.dumps(splits.tree))) == splits
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from synthsieve.distributed.selection import block_stages, blocks
+from synthsieve.distributed.selection import block_stages, job
 from synthsieve.errors import SelectionError
 from synthsieve.selection.select import select
 from tests.distributed.example_rows import contents, outcomes_in, rows, select_folder, write_shards
@@ -16,7 +16,7 @@ from tests.errors import raises
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(blocks, "_MAX_ROWS", 1_000)
+    monkeypatch.setattr(job, "_MAX_ROWS", 1_000)
 
 
 @pytest.fixture(scope="module")

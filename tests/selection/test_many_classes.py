@@ -15,7 +15,7 @@ from synthsieve.errors import SelectionError
 from synthsieve.selection import validation
 from synthsieve.selection.budget import share_out
 from synthsieve.selection.entropy import entropy_of_logits, filter_by_entropy
-from synthsieve.selection.gradients import residuals_of_logits, residuals_of_probabilities
+from synthsieve.selection.gradients import residuals_of
 from synthsieve.selection.kernels.blocks import BLOCK_NUMBERS, row_blocks, rows_by_class
 from synthsieve.selection.kernels.memory import estimate_filter, estimate_memory, make_plan
 from synthsieve.selection.options import SelectionOptions
@@ -64,10 +64,11 @@ def test_residuals_of_some_rows():
     rng = np.random.default_rng(0)
     logits, labels = rng.normal(size=(50, 4)).astype(np.float32), rng.integers(0, 4, 50)
     rows = rng.permutation(50)[:20]
-    for residuals in (residuals_of_logits, residuals_of_probabilities):
+    for kind in ("logits", "probabilities"):
         for order in ("C", "F"):
             given = np.asarray(logits, order=order)
-            assert np.array_equal(residuals(given, labels[rows], rows), residuals(logits, labels)[rows])
+            some, every = residuals_of(given, kind, labels[rows], rows), residuals_of(logits, kind, labels)
+            assert np.array_equal(some, every[rows])
 
 
 def test_five_thousand_classes():

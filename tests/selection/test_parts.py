@@ -16,10 +16,9 @@ from synthsieve.selection.curvature import (
     class_diagonal,
     hutchinson_diagonal,
     precondition,
-    softmax_diagonal,
 )
 from synthsieve.selection.duplicates import distinct_rows
-from synthsieve.selection.gradients import residuals_of_logits, residuals_of_probabilities
+from synthsieve.selection.gradients import residuals_of, residuals_of_logits
 from synthsieve.selection.kernels import compiled, lanes, plain, vectors
 from synthsieve.selection.kernels.memory import estimate_memory
 from synthsieve.selection.kernels.tiles import lay_out
@@ -69,7 +68,7 @@ def test_residuals_are_exact_for_certain_predictions():
 
 def test_residuals_of_probabilities_never_subtract_one():
     tiny = 1e-14
-    residuals = residuals_of_probabilities(np.array([[1.0, tiny / 2, tiny / 2]]), np.array([0]))
+    residuals = residuals_of(np.array([[1.0, tiny / 2, tiny / 2]]), "probabilities", np.array([0]))
     assert residuals[0, 0] == -tiny
     assert residuals_of_logits(np.array([[0.0, -200.0]]), np.array([0]))[0, 0] == pytest.approx(
         -np.exp(-200.0), rel=1e-12
@@ -88,7 +87,7 @@ def test_curvature_diagonals_match_a_dense_reference():
     logits, labels = rng.normal(size=(60, 4)), np.arange(60) % 4
     residuals = residuals_of_logits(logits, labels)
     exact = np.array([np.diag(dense_diagonal(residuals, labels, label)) for label in range(4)])
-    assert softmax_diagonal(residuals, labels) == pytest.approx(exact)
+    assert class_diagonal(residuals, labels, Curvature.SOFTMAX, rng=rng) == pytest.approx(exact)
     probes = 4_000
     estimate = class_diagonal(residuals, labels, Curvature.HUTCHINSON, rng=rng, num_probes=probes)
     spread = np.array([np.sqrt((dense_diagonal(residuals, labels, k) ** 2).sum()) for k in range(4)])[:, None]
@@ -103,21 +102,20 @@ def test_preconditioning_over_three_selections():
     steps = [(rng.normal(size=(3, 2)), rng.random((2, 2)) + 0.1) for _ in range(3)]
     state, slow_g, slow_d = None, np.zeros((3, 2)), np.zeros((2, 2))
     for t, (gradient, diagonal) in enumerate(steps, start=1):
-        result = precondition(gradient, labels, diagonal, state, damping=0.05)
-        state = result.state
+        gradients, state = precondition(gradient, labels, diagonal, state, damping=0.05)
         slow_g = 0.9 * slow_g + 0.1 * gradient
         slow_d = 0.99 * slow_d + 0.01 * diagonal**2
         smooth = np.sqrt(slow_d / (1 - 0.99**t))
         expected = slow_g / (1 - 0.9**t) / ((smooth + 0.05) / 1.05)[labels]
-        assert result.gradients == pytest.approx(expected)
+        assert gradients == pytest.approx(expected)
     assert state.for_other_points().gradients is None
     assert state.for_other_points().diagonal_updates == 3
 
 
 def test_unit_curvature_leaves_the_gradients_unchanged():
     gradient = np.random.default_rng(2).normal(size=(50, 3))
-    result = precondition(gradient, np.zeros(50, dtype=int), np.ones((3, 3)), CurvatureState())
-    assert np.array_equal(result.gradients, gradient)
+    gradients, _ = precondition(gradient, np.zeros(50, dtype=int), np.ones((3, 3)), CurvatureState())
+    assert np.array_equal(gradients, gradient)
 
 
 def test_kernel_cache_is_stale_if_any_kernel_file_changed(tmp_path):

@@ -30,6 +30,7 @@ def select_file(
     options: SelectionOptions | None = None,
     *,
     label: str | None = None,
+    embeddings: str | None = None,
     cluster: str | None = None,
     workers: int | None = None,
     force: bool = False,
@@ -40,10 +41,12 @@ def select_file(
 
     Args:
         path: a .npz, .parquet, .csv, .tsv or .jsonl file, or a folder of .parquet files, with labels and logits,
-            probabilities, gradients or features.
+            probabilities, gradients or features; or a .npy file of embeddings.
         out: the folder to write to.
         options, changes: a `SelectionOptions`, or its fields by name.
         label: the name of the label column or array.
+        embeddings: select by these instead: the name of a column or array, or a .npy file with as many rows. Labels are
+            optional then.
         cluster: select on Ray: "local", or HOST:PORT of a cluster; needs Parquet.
         workers: processes of a local cluster.
         force: replace an earlier selection in the folder.
@@ -54,18 +57,28 @@ def select_file(
     _check_out(out, path, force=force)
     with locked(out):
         if cluster is not None:
+            if embeddings is not None:
+                raise SelectionError(
+                    "expected no --embeddings with --cluster, got both: leave one of them out", code="cluster-options"
+                )
             selection = _select_on_cluster(path, out, options, label, cluster, workers, progress)
         else:
-            selection = _select_in_memory(path, out, options, label, progress)
+            selection = _select_in_memory(path, out, options, label, embeddings, progress)
         _remove_others(out, selection.files)
     return selection
 
 
 def estimate_file(
-    path: Path | str, options: SelectionOptions | None = None, *, label: str | None = None, **changes: Any
+    path: Path | str,
+    options: SelectionOptions | None = None,
+    *,
+    label: str | None = None,
+    embeddings: str | None = None,
+    **changes: Any,
 ) -> dict[str, Any]:
     """Rough memory and time that `select_file` would need."""
-    return estimate_cost(read_table(Path(path), label=label), replace(options or SelectionOptions(), **changes))
+    table = read_table(Path(path), label=label, embeddings=embeddings)
+    return estimate_cost(table, replace(options or SelectionOptions(), **changes))
 
 
 def describe_cost(cost: dict[str, Any]) -> list[str]:
@@ -79,18 +92,17 @@ def describe_cost(cost: dict[str, Any]) -> list[str]:
 
 
 def _select_in_memory(
-    path: Path, out: Path, options: SelectionOptions, label: str | None, progress: Progress
+    path: Path, out: Path, options: SelectionOptions, label: str | None, embeddings: str | None, progress: Progress
 ) -> Selection:
-    table = read_table(path, label=label)
+    table = read_table(path, label=label, embeddings=embeddings)
     outputs: dict[str, Any] = dict(table.outputs)
     notes: tuple[str, ...] = ()
     if "logits" in outputs and outputs.pop("probabilities", None) is not None:
         notes = ("logits and probabilities given: used the logits, which are more exact",)
     with closing(progress), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", PrecisionWarning)
-        selection = select(
-            table.features, table.labels, classes=table.classes, **outputs, options=options, progress=progress
-        )
+        given = {**outputs, "classes": table.classes, "embeddings": table.embeddings}
+        selection = select(table.features, table.labels, **given, options=options, progress=progress)
     selection = selection.with_notes(*notes, *(str(warning.message) for warning in caught))
     return replace(selection, files=tuple(write_selection(out, table, selection)))
 

@@ -13,8 +13,9 @@ from synthsieve.selection.options import SelectionOptions
 
 DATA = (
     "A .npz, .parquet, .csv, .tsv or .jsonl file, or a folder of .parquet files, with labels and logits, "
-    "probabilities, gradients or features."
+    "probabilities, gradients or features; or a .npy file of embeddings."
 )
+EMBEDDINGS = "Select by embeddings: the name of a column or array in DATA, or a .npy file. Needs no labels."
 OUT = Option(..., "-o", "--out", help="Folder to write to.", parser=options.given_path, metavar="FOLDER")
 PER_CLASS = Option(False, "--keep-per-class", "--per-class", help="Apply --keep-fraction within each class.")
 BUDGET = "How many rows to select: a fraction of each class (0.1) or a total (500)."
@@ -50,6 +51,8 @@ def select(
     refine: bool = Option(False, "--refine", help="Improve the selection by swapping rows until no swap helps."),
     curvature: str = Option("none", help=CURVATURE),
     label: str | None = Option(None, help="Name of the label column or array in DATA."),
+    embeddings: str | None = Option(None, help=EMBEDDINGS),
+    metric: str = Option("euclidean", help="Distance between embeddings: euclidean or cosine."),
     memory_limit: str | None = Option(None, help=MEMORY),
     threads: options.Threads = None,
     jobs: int | None = Option(None, min=1, hidden=True, help="The former name of --threads."),
@@ -69,9 +72,9 @@ def select(
     if dry_run and cluster is not None:
         raise SelectionError("expected no --dry-run with --cluster, got both: leave one out", code="cluster-options")
     if dry_run:
-        cost = estimate_file(data_file, chosen, label=label)
+        cost = estimate_file(data_file, chosen, label=label, embeddings=embeddings)
         return console.finish(cost, describe_cost(cost))
-    others = {name: given[name] for name in ("label", "cluster", "workers", "force")}
+    others = {name: given[name] for name in ("label", "embeddings", "cluster", "workers", "force")}
     selection = select_file(data_file, out, chosen, **others, progress=console.progress("select"))
     files = [str(path) for path in selection.files]
     console.finish({**selection.as_dict(), "files": files}, [selection.summary(), f"wrote {', '.join(files)}"])

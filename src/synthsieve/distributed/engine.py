@@ -26,12 +26,6 @@ class InProcess:
     """This process, one task after the other."""
 
     def blocks(self, work: Work, count: int) -> Iterator[dict[str, Any]]:
-        return (through_json(work(number)) for number in range(count))
+        return (json.loads(json.dumps(work(number))) for number in range(count))  # as from another process
 
     parts = blocks
-
-
-def through_json(result: dict[str, Any]) -> dict[str, Any]:
-    """A result as it arrives from another process."""
-    sent: dict[str, Any] = json.loads(json.dumps(result))
-    return sent

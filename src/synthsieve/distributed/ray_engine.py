@@ -140,18 +140,18 @@ def _local_ray(ray: Any, workers: int) -> Iterator[int]:
 def _environment(**changes: str | None) -> Iterator[None]:
     """Environment variables set, or removed if None, within the block."""
     before = {name: os.environ.get(name) for name in changes}
-    _set_environment(changes)
+
+    def set_all(values: dict[str, str | None]) -> None:
+        for name, value in values.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value
+
+    set_all(changes)
     try:
         yield
     finally:
-        _set_environment(before)
-
-
-def _set_environment(values: dict[str, str | None]) -> None:
-    for name, value in values.items():
-        os.environ.pop(name, None)
-        if value is not None:
-            os.environ[name] = value
+        set_all(before)
 
 
 @contextmanager
@@ -160,55 +160,44 @@ def _new_token() -> Iterator[None]:
 
     By default Ray writes one to ~/.ray/auth_token, which other users may be able to read, and leaves it there.
     """
+    from ray import _raylet
+
+    def reload() -> None:
+        """Ray reads its settings and its token once; versions without tokens have nothing to reload."""
+        config, loader = getattr(_raylet, "Config", None), getattr(_raylet, "AuthenticationTokenLoader", None)
+        if config is not None and loader is not None:
+            config.initialize("")
+            loader.instance().reset_cache()
+
     token = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32), "RAY_AUTH_TOKEN_PATH": None}
     try:
         with _environment(**token):
-            _reload_token()
+            reload()
             yield
     finally:
-        _reload_token()
-
-
-def _reload_token() -> None:
-    """Ray reads its settings and its token once; versions without tokens have nothing to reload."""
-    from ray import _raylet
-
-    config, loader = getattr(_raylet, "Config", None), getattr(_raylet, "AuthenticationTokenLoader", None)
-    if config is not None and loader is not None:
-        config.initialize("")
-        loader.instance().reset_cache()
+        reload()
 
 
 def _start(ray: Any, workers: int, folder: str) -> None:
-    """Start Ray here, with three attempts: a busy machine may need longer than Ray's timeout of half a minute."""
-    for attempt in range(3):
-        try:
-            with _listen_on_loopback():
-                ray.init(
-                    address=LOCAL,  # otherwise Ray would use RAY_ADDRESS
-                    num_cpus=workers,
-                    object_store_memory=_OBJECT_STORE_BYTES,
-                    include_dashboard=False,
-                    _temp_dir=folder,
-                    **_QUIET,
-                )
-            return
-        except Exception as error:
-            if attempt == 2 or "timed out" not in str(error):
-                raise
-            ray.shutdown()
+    """Start Ray here, with three attempts: a busy machine may need longer than Ray's timeout of half a minute.
 
-
-@contextmanager
-def _listen_on_loopback() -> Iterator[None]:
-    """A Ray started within the block listens on 127.0.0.1 only; on Linux it would listen on all interfaces."""
+    It listens on 127.0.0.1 only; by default on Linux it would listen on all interfaces.
+    """
     from ray._private import ray_constants
 
     before = getattr(ray_constants, "ENABLE_RAY_CLUSTER", None)
     ray_constants.ENABLE_RAY_CLUSTER = False  # for this process; the variable is for Ray's processes
+    options = {"num_cpus": workers, "object_store_memory": _OBJECT_STORE_BYTES, "include_dashboard": False, **_QUIET}
     try:
-        with _environment(**{_ALL_INTERFACES: "0"}):
-            yield
+        for attempt in range(3):
+            try:
+                with _environment(**{_ALL_INTERFACES: "0"}):
+                    ray.init(address=LOCAL, _temp_dir=folder, **options)  # without an address it uses RAY_ADDRESS
+                return
+            except Exception as error:
+                if attempt == 2 or "timed out" not in str(error):
+                    raise
+                ray.shutdown()
     finally:
         ray_constants.ENABLE_RAY_CLUSTER = before
 
@@ -244,7 +233,7 @@ def _check_reachable(address: str) -> None:
 
 
 def _check_health(address: str) -> None:
-    """Run Ray's health check as a command, which can be stopped."""
+    """Run Ray's health check as a command, because that can be stopped."""
     command = [sys.executable, "-m", "ray.scripts.scripts", "health-check", "--address", address]
     text: dict[str, Any] = {"text": True, "encoding": "utf-8", "errors": "replace"}
     try:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from synthsieve.distributed.engine import Engine
-from synthsieve.distributed.selection.work_dir import HIDDEN, WorkFolder
+from synthsieve.distributed.selection.job import HIDDEN, WorkFolder
 from synthsieve.errors import ConfigError
 from synthsieve.io.files import atomic_write, write_json
 from synthsieve.io.progress import NullProgress, Progress

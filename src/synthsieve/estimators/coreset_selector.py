@@ -14,7 +14,7 @@ from synthsieve.selection.cross_validation import out_of_fold_probabilities
 from synthsieve.selection.options import SelectionOptions
 from synthsieve.selection.select import select
 
-_NOT_OPTIONS = ("classifier", "gradients", "cv")
+_NOT_OPTIONS = ("classifier", "gradients", "embeddings", "cv")
 
 
 class CoresetSelector(TransformerMixin, BaseEstimator):
@@ -24,6 +24,8 @@ class CoresetSelector(TransformerMixin, BaseEstimator):
         classifier: any scikit-learn classifier with `predict_proba`; its cross-validated probabilities give
             entropies and gradients. Logistic regression if None.
         gradients: True if X already holds the gradients to choose by; then no classifier is trained.
+        embeddings: True if the selection is to cover X itself, in each class, or as a whole if `fit` gets no y; see
+            `metric`. The classifier then gives entropies only.
         cv: folds of the cross-validation.
         Others: see `SelectionOptions`.
 
@@ -40,6 +42,7 @@ class CoresetSelector(TransformerMixin, BaseEstimator):
         *,
         classifier: Any = None,
         gradients: bool = False,
+        embeddings: bool = False,
         cv: int = 5,
         budget: float | int = 0.1,
         epsilon: float | None = None,
@@ -49,6 +52,7 @@ class CoresetSelector(TransformerMixin, BaseEstimator):
         require_label: bool = False,
         method: str = "auto",
         refine: bool = False,
+        metric: str = "euclidean",
         curvature: str = "none",
         memory_limit: int | str | None = None,
         n_jobs: int | None = None,
@@ -56,6 +60,7 @@ class CoresetSelector(TransformerMixin, BaseEstimator):
     ) -> None:
         self.classifier = classifier
         self.gradients = gradients
+        self.embeddings = embeddings
         self.cv = cv
         self.budget = budget
         self.epsilon = epsilon
@@ -65,31 +70,35 @@ class CoresetSelector(TransformerMixin, BaseEstimator):
         self.require_label = require_label
         self.method = method
         self.refine = refine
+        self.metric = metric
         self.curvature = curvature
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
         self.seed = seed
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> CoresetSelector:
-        """Select among the rows of X (n, features) with labels y (n,)."""
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> CoresetSelector:
+        """Select among the rows of X (n, features) with labels y (n,), which only embeddings do not need."""
         given = self.get_params(deep=False)
         options = SelectionOptions(**{name: value for name, value in given.items() if name not in _NOT_OPTIONS})
         points = validation.matrix(X, "X")
-        labels = validation.any_labels(y)
+        if y is None and not self.embeddings:
+            raise SelectionError(
+                "expected labels y, got none: pass them, or CoresetSelector(embeddings=True)", code="no-labels"
+            )
+        labels = validation.any_labels(np.zeros(len(points), dtype=np.int8) if y is None else y)
         validation.same_length(len(points), y=labels.indices)
-        if self.gradients:
-            self.selection_ = select(labels=y, gradients=points, sample_weight=sample_weight, options=options)
+        given_weight: dict[str, Any] = {"sample_weight": sample_weight, "options": options}
+        if self.embeddings and (self.classifier is None or y is None):
+            self.selection_ = select(embeddings=points, labels=y, **given_weight)
+        elif self.gradients:
+            self.selection_ = select(labels=y, gradients=points, **given_weight)
         else:
             probabilities = out_of_fold_probabilities(
                 points, labels.indices, classifier=self.classifier, cv=self.cv, seed=self.seed
             )
-            self.selection_ = select(
-                labels=y,
-                classes=labels.names,
-                probabilities=probabilities,
-                sample_weight=sample_weight,
-                options=options,
-            )
+            output: dict[str, Any] = {"classes": labels.names, "probabilities": probabilities}
+            covered = points if self.embeddings else None
+            self.selection_ = select(labels=y, embeddings=covered, **output, **given_weight)
         self.indices_, self.weights_ = self.selection_.indices, self.selection_.weights
         self.loss_weights_ = self.selection_.loss_weights
         self.classes_ = np.asarray(labels.names)

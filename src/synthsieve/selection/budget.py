@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
 from synthsieve.errors import SelectionError
 from synthsieve.selection.options import SelectionOptions
 
-if TYPE_CHECKING:
-    from synthsieve.selection.kernels.facility_location import FacilityLocation
+
+class Location(Protocol):
+    """The state of a selection: `FacilityLocation` or `DenseLocation`."""
+
+    picks: list[int]
+
+    @property
+    def upper_bound(self) -> float: ...
 
 
 @dataclass(frozen=True)
@@ -24,7 +30,7 @@ class Target:
     count: int
     bound: float = 0.0
 
-    def reached(self, location: FacilityLocation) -> bool:
+    def reached(self, location: Location) -> bool:
         near_enough = self.bound > 0.0 and bool(location.picks) and location.upper_bound <= self.bound
         return near_enough or len(location.picks) >= self.count
 

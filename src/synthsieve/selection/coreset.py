@@ -17,14 +17,22 @@ import numpy as np
 
 from synthsieve.io.progress import NullProgress, Progress
 from synthsieve.selection.budget import Target, class_targets
-from synthsieve.selection.duplicates import Distinct, distinct_rows
+from synthsieve.selection.duplicates import distinct_rows
 from synthsieve.selection.greedy import choose
 from synthsieve.selection.kernels.blocks import rows_by_class
+from synthsieve.selection.kernels.dense import CELL, MIN_DIMS, DenseLocation, DensePoints, InCells, choose_in_cells
 from synthsieve.selection.kernels.facility_location import FacilityLocation
 from synthsieve.selection.kernels.memory import make_plan
 from synthsieve.selection.kernels.tiles import lay_out
 from synthsieve.selection.kernels.workers import Workers
-from synthsieve.selection.measure import ClassPoints, bound_and_difference, length, random_bound_of
+from synthsieve.selection.measure import (
+    ClassPoints,
+    Scaling,
+    bound_and_difference,
+    length,
+    random_bound_of,
+    scaling_of,
+)
 from synthsieve.selection.options import Method, SelectionOptions
 from synthsieve.selection.refinement import refine
 from synthsieve.selection.result import ClassFigures, Selection, heavy_notes
@@ -34,10 +42,7 @@ from synthsieve.selection.result import ClassFigures, Selection, heavy_notes
 class PointSource:
     """Points that are computed for one class at a time, so that those of all classes are never held together.
 
-    Attributes:
-        num_dims: how many numbers a point has.
-        make: rows int32 (m,) -> their points, C-contiguous (m, num_dims).
-        dtype: of the points.
+    `make` takes rows int32 (m,) and returns their points, C-contiguous (m, num_dims), of this `dtype`.
     """
 
     num_dims: int
@@ -83,9 +88,10 @@ def coreset(
     progress = progress or NullProgress()
     progress.update(0, 1, "compiling the kernels or loading them from disk")
     made = isinstance(points, PointSource)
-    compile_seconds = compile_kernels(
-        str(points.dtype), options.refine, *(("C", True) if isinstance(points, PointSource) else _memory_order(points))
-    )
+    num_dims = points.num_dims if isinstance(points, PointSource) else points.shape[1]
+    order = ("C", True) if isinstance(points, PointSource) else _memory_order(points)
+    dense = split is None and num_dims >= MIN_DIMS
+    compile_seconds = compile_kernels(str(points.dtype), options.refine, *order, dense=dense)
     started = time.perf_counter()
     present, rows_of = rows_by_class(labels)
     names = tuple(range(int(labels.max()) + 1)) if names is None else tuple(names)
@@ -93,7 +99,6 @@ def coreset(
     weight = np.broadcast_to(1.0, len(labels)) if sample_weight is None else np.asarray(sample_weight, np.float64)
     sizes = np.array([len(rows) for rows in rows_of])
     targets = class_targets(options, sizes, np.array([weight[rows].sum() for rows in rows_of]))
-    num_dims = points.num_dims if isinstance(points, PointSource) else points.shape[1]
     plan = make_plan(
         sizes.tolist(),
         [target.count for target in targets],
@@ -102,8 +107,9 @@ def coreset(
         reserved_bytes=reserved_bytes,
         bytes_a_row=num_dims * np.dtype(points.dtype).itemsize if made else 0,
         called=called,
+        dense=dense,
     )
-    meter = _Meter(progress, sum(target.count for target in targets))
+    total, picked, lock = sum(target.count for target in targets), dict[int, int](), Lock()
 
     def work(place: int, threads: int) -> _ClassResult:
         rows = rows_of[place]
@@ -111,6 +117,7 @@ def coreset(
             of_class = ClassPoints(points.make(rows), np.arange(len(rows), dtype=np.int32), weight[rows], split)
         else:
             of_class = ClassPoints(points, rows, weight[rows], split)
+        meter = _ClassMeter(progress, total, int(present[place]), picked, lock)
         chosen = _choose_in_class(
             of_class, int(present[place]), targets[place], plan.methods[place], meter,
             refined=options.refine, threads=threads, rng=streams[place], control=control,
@@ -162,10 +169,12 @@ def _join(found: Any, rows_of: list[np.ndarray], num_rows: int) -> Selection:
     )
 
 
-def compile_kernels(dtype: str, refined: bool = False, order: str = "C", writable: bool = True) -> float:
+def compile_kernels(
+    dtype: str, refined: bool = False, order: str = "C", writable: bool = True, *, dense: bool = False
+) -> float:
     """Compile the kernels or load them from disk, once per process; returns the seconds it took, 0 if already done."""
     before = _compile.cache_info().misses
-    seconds = _compile(dtype, refined, order, writable)
+    seconds = _compile(dtype, refined, order, writable, dense)
     return seconds if _compile.cache_info().misses > before else 0.0
 
 
@@ -176,7 +185,7 @@ def _memory_order(points: np.ndarray) -> tuple[str, bool]:
 
 
 @cache
-def _compile(dtype: str, refined: bool, order: str, writable: bool) -> float:
+def _compile(dtype: str, refined: bool, order: str, writable: bool, dense: bool) -> float:
     """Run every kernel once, on forty points."""
     started = time.perf_counter()
     grid = np.arange(120, dtype=np.float64).reshape(40, 3) ** 1.5 % 7
@@ -189,6 +198,8 @@ def _compile(dtype: str, refined: bool, order: str, writable: bool) -> float:
         choose(Method.EXACT, location, Target(4), workers, NullProgress(), lambda message: None, rng=rng)
         location.gains_of(np.arange(3))
         distinct_rows(points, np.arange(40, dtype=np.int32))
+        if dense:
+            DenseLocation(DensePoints(points, np.arange(40, dtype=np.int32), np.ones(40)), workers).run_every_kernel()
         if refined:
             refine(location, NullProgress())
     if dtype != "float64":
@@ -196,37 +207,36 @@ def _compile(dtype: str, refined: bool, order: str, writable: bool) -> float:
     return time.perf_counter() - started
 
 
-class _Meter:
-    """One progress over all classes, updated by several threads at most ten times a second."""
+class _ClassMeter:
+    """The progress of one class, shown as part of one progress over all classes, at most ten times a second.
 
-    def __init__(self, progress: Progress, total: int) -> None:
-        self._progress, self._total, self._lock = progress, total, Lock()
-        self._done: dict[int, int] = {}
+    Classes in several threads share the dict `done`, of picks by class, and the lock.
+    """
+
+    def __init__(self, progress: Progress, total: int, label: int, done: dict[int, int], lock: Lock) -> None:
+        self._progress, self._total, self._label, self._done, self._lock = progress, total, label, done, lock
         self._next = 0.0
 
-    def update(self, label: int, done: int | None, message: str) -> None:
+    def update(self, done: int, total: int = 0, message: str = "") -> None:
         now = time.monotonic()
         with self._lock:
-            if done is not None:
-                self._done[label] = done
+            if not message:
+                self._done[self._label] = done
             if now >= self._next:
                 self._next = now + 0.1
                 self._progress.update(min(sum(self._done.values()), self._total), self._total, message)
 
-
-@dataclass(frozen=True)
-class _ClassMeter:
-    meter: _Meter
-    label: int
-
-    def update(self, done: int, total: int, message: str = "") -> None:
-        self.meter.update(self.label, None if message else done, message)
-
     def report(self, message: str) -> None:
-        self.meter.update(self.label, None, message)
+        self.update(0, message=message)
 
     def close(self) -> None:
         pass
+
+
+def is_dense(points: ClassPoints, method: Method) -> bool:
+    """Whether distances are computed by matrix products: in many dimensions, where boxes bound none."""
+    many = points.split is None and points.values.shape[1] >= MIN_DIMS
+    return many and method in (Method.EXACT, Method.FAST)
 
 
 def _choose_in_class(
@@ -234,7 +244,7 @@ def _choose_in_class(
     label: int,
     target: Target,
     method: Method,
-    meter: _Meter,
+    progress: _ClassMeter,
     *,
     refined: bool,
     threads: int,
@@ -243,23 +253,42 @@ def _choose_in_class(
 ) -> _ClassResult:
     distinct = distinct_rows(points.values, points.rows)
     counted = np.bincount(distinct.which, points.weight, minlength=len(distinct.rows))
-    near_one = _power_of_two_near_one(counted)
+    # A factor that brings weights near 1, where whole units hold them best; 1 for ordinary multiplicities.
+    mean, near_one = float(counted.mean()), 1.0
+    if mean > 0.0 and not (mean < 2.0**16 and (counted == np.floor(counted)).all()):
+        near_one = float(2.0 ** -np.round(np.log2(mean)))
     target = Target(min(target.count, len(distinct.rows)), target.bound * near_one)
-    progress = _ClassMeter(meter, label)
     with Workers(threads) as workers:
-        tiles = lay_out(points.values, counted * near_one, rows=distinct.rows, split=points.split)
-        location = FacilityLocation(tiles, workers, progress.report)
-        choose(method, location, target, workers, progress, progress.report, rng=rng)
-        exchanges = refine(location, progress) if refined else 0
+        if not refined and is_dense(points, method):
+            found: InCells | DenseLocation | FacilityLocation
+            if method is Method.FAST and not target.bound and len(distinct.rows) > CELL:
+                given = (points.values, distinct.rows, counted * near_one)
+                found = choose_in_cells(*given, target.count, workers, progress)
+            else:
+                dense = DensePoints(points.values, distinct.rows, counted * near_one)
+                found = DenseLocation(dense, workers, progress.report)
+                found.greedy(target, progress)
+            exchanges, nearest, picks = 0, found.nearest, np.array(found.picks, dtype=np.int64)
+            scaling = scaling_of(points)
+        else:
+            tiles = lay_out(points.values, counted * near_one, rows=distinct.rows, split=points.split)
+            found = FacilityLocation(tiles, workers, progress.report)
+            choose(method, found, target, workers, progress, progress.report, rng=rng)
+            exchanges = refine(found, progress) if refined else 0
+            order, nearest = tiles.rows, np.empty(len(distinct.rows), dtype=np.int32)
+            nearest[order[order >= 0]] = found.nearest[order >= 0]
+            picks = order.ravel()[np.array(found.picks, dtype=np.int64)]
+            scaling = Scaling(tiles.shrink, tiles.magnitude)
     del counted
-    picks, represented_by = _picks_of(location, distinct)
+    picks = distinct.rows[picks].astype(np.int64)
+    represented_by = nearest[distinct.which]  # the ordinal of each row's pick
     weights = np.bincount(represented_by, points.weight, minlength=len(picks))
     assignment = picks[represented_by]
-    bound, difference = bound_and_difference(points, assignment, tiles)
+    bound, difference = bound_and_difference(points, assignment, scaling)
     total = float(points.weight.sum())
     random_bound = None
     if control and method is not Method.RANDOM:
-        random_bound = random_bound_of(points, distinct, len(picks), tiles, rng=rng.spawn(1)[0])
+        random_bound = random_bound_of(points, distinct, len(picks), scaling, rng=rng.spawn(1)[0])
     figures = ClassFigures(
         label=label,
         size=len(points.rows),
@@ -273,21 +302,4 @@ def _choose_in_class(
         exchanges=exchanges,
         random_bound=random_bound,
     )
-    return _ClassResult(picks, weights, np.array(location.taken_off) / near_one, assignment, difference, figures)
-
-
-def _power_of_two_near_one(weight: np.ndarray) -> float:
-    """A factor that brings weights near 1, where whole units hold them best; 1 for ordinary multiplicities."""
-    mean = float(weight.mean())
-    if mean <= 0.0 or (mean < 2.0**16 and (weight == np.floor(weight)).all()):
-        return 1.0
-    return float(2.0 ** -np.round(np.log2(mean)))
-
-
-def _picks_of(location: FacilityLocation, distinct: Distinct) -> tuple[np.ndarray, np.ndarray]:
-    """The picked rows, int64 (k,), and for each row of the class the ordinal of its pick."""
-    order = location.tiles.rows
-    nearest = np.empty(len(distinct.rows), dtype=np.int32)
-    nearest[order[order >= 0]] = location.nearest[order >= 0]
-    picks = distinct.rows[order.ravel()[np.array(location.picks, dtype=np.int64)]].astype(np.int64)
-    return picks, nearest[distinct.which]
+    return _ClassResult(picks, weights, np.array(found.taken_off) / near_one, assignment, difference, figures)

@@ -11,6 +11,13 @@ from synthsieve.errors import SelectionError
 CROSS_VALIDATED = (
     "no logits or probabilities given: used those of a cross-validated logistic regression on the features"
 )
+NOT_CROSS_VALIDATED = "no entropies: a class has too few rows to train a classifier that would give them"
+
+
+def can_train(labels: np.ndarray) -> bool:
+    """Whether there are at least two classes, of two rows each, given class indices (n,)."""
+    sizes = np.bincount(labels)
+    return len(sizes) >= 2 and int(sizes.min()) >= 2
 
 
 def out_of_fold_probabilities(
@@ -22,7 +29,7 @@ def out_of_fold_probabilities(
     from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
     smallest = int(np.bincount(labels, minlength=1).min())
-    if len(np.unique(labels)) < 2 or smallest < 2:
+    if not can_train(labels):
         raise SelectionError(
             "expected at least two classes of two rows to train a classifier, "
             f"got a smallest class of {smallest}: give logits or probabilities instead",

@@ -19,13 +19,11 @@ from synthsieve.selection.options import Curvature
 
 @dataclass(frozen=True)
 class CurvatureState:
-    """Moving averages carried from one selection to the next.
+    """Moving averages carried from one selection to the next, and how many values each average has.
 
     Attributes:
         gradients: float64 (n, num_classes), their bias-corrected average; None before the first.
         squared_diagonal: float64 (num_labels, num_classes), the average of the squared diagonal, one row per label.
-        gradient_updates: number of gradients in the average, for its bias correction.
-        diagonal_updates: number of diagonals.
     """
 
     gradients: np.ndarray | None = None
@@ -38,64 +36,42 @@ class CurvatureState:
         return CurvatureState(None, self.squared_diagonal, 0, self.diagonal_updates)
 
 
-@dataclass(frozen=True)
-class Preconditioned:
-    """Preconditioned gradients (n, num_classes) and the state for the next selection."""
-
-    gradients: np.ndarray
-    state: CurvatureState
-
-
-def softmax_diagonal(residuals: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Mean over each label's rows of diag(p) - p p' on its diagonal: p_k (1 - p_k), (num_classes, num_classes)."""
-    num_classes = residuals.shape[1]
-    diagonal = np.zeros((num_classes, num_classes))
-    for label, rows in zip(*rows_by_class(labels), strict=True):
-        p, rest = _probabilities(residuals[rows], int(label))
-        diagonal[label] = (p * rest).mean(axis=0)
-    return diagonal
-
-
 def hutchinson_diagonal(
-    hessian_vector_product: Callable[[np.ndarray], np.ndarray],
-    num_dims: int,
-    num_probes: int,
-    *,
-    rng: np.random.Generator,
+    hessian_product: Callable[[np.ndarray], np.ndarray], num_dims: int, num_probes: int, *, rng: np.random.Generator
 ) -> np.ndarray:
     """mean over probes of v * (H v), v with random signs: an unbiased estimate of diag(H), (num_dims,)."""
     total = np.zeros(num_dims)
     for _ in range(num_probes):
         signs = rng.choice([-1.0, 1.0], size=num_dims)
-        total += signs * hessian_vector_product(signs)
+        total += signs * hessian_product(signs)
     return total / num_probes
 
 
-def softmax_hessian_product(residuals: np.ndarray, label: int) -> Callable[[np.ndarray], np.ndarray]:
-    """v -> mean over rows of (diag(p) - p p') v, for rows of one label."""
-    p, _ = _probabilities(residuals, label)
-    return lambda v: (p * v - p * (p @ v)[:, None]).mean(axis=0)
-
-
 def class_diagonal(
-    residuals: np.ndarray,
-    labels: np.ndarray,
-    curvature: Curvature,
-    *,
-    rng: np.random.Generator,
-    num_probes: int = 16,
+    residuals: np.ndarray, labels: np.ndarray, curvature: Curvature, *, rng: np.random.Generator, num_probes: int = 16
 ) -> np.ndarray:
-    """The curvature diagonal of each label, (num_classes, num_classes)."""
+    """The mean over each label's rows of the diagonal of diag(p) - p p', (num_classes, num_classes); ones for `unit`.
+
+    The diagonal is p_k (1 - p_k); Hutchinson's estimate uses products with the matrix alone.
+    """
     num_classes = residuals.shape[1]
-    if curvature is Curvature.SOFTMAX:
-        return softmax_diagonal(residuals, labels)
-    if curvature is Curvature.HUTCHINSON:
-        diagonal = np.zeros((num_classes, num_classes))
-        for label, rows in zip(*rows_by_class(labels), strict=True):
-            product = softmax_hessian_product(residuals[rows], int(label))
+    if curvature is Curvature.UNIT:
+        return np.ones((num_classes, num_classes))
+    diagonal = np.zeros((num_classes, num_classes))
+    for label, rows in zip(*rows_by_class(labels), strict=True):
+        p = residuals[rows]
+        rest = 1.0 - p
+        p[:, label], rest[:, label] = 1.0 + p[:, label], -p[:, label]  # both without loss of digits
+        if curvature is Curvature.SOFTMAX:
+            diagonal[label] = (p * rest).mean(axis=0)
+        else:
+
+            def product(v: np.ndarray, p: np.ndarray = p) -> np.ndarray:
+                mean: np.ndarray = (p * v - p * (p @ v)[:, None]).mean(axis=0)
+                return mean
+
             diagonal[label] = hutchinson_diagonal(product, num_classes, num_probes, rng=rng)
-        return diagonal
-    return np.ones((num_classes, num_classes))
+    return diagonal
 
 
 def precondition(
@@ -107,14 +83,14 @@ def precondition(
     damping: float = 1e-2,
     gradient_decay: float = 0.9,
     curvature_decay: float = 0.99,
-) -> Preconditioned:
-    """Smooth the gradients and the diagonal with `state`, and divide one by the other, damped."""
+) -> tuple[np.ndarray, CurvatureState]:
+    """Smooth the gradients and the diagonal with `state`, and divide one by the other, damped: (n, num_classes)."""
     state = state or CurvatureState()
     updates = (state.gradient_updates + 1, state.diagonal_updates + 1)
     gradients = _average(state.gradients, residuals, gradient_decay, updates[0])
     squares = _average(state.squared_diagonal, diagonal**2, curvature_decay, updates[1])
     divisor = (np.sqrt(squares) + damping) / (1.0 + damping)
-    return Preconditioned(gradients / divisor[labels], CurvatureState(gradients, squares, *updates))
+    return gradients / divisor[labels], CurvatureState(gradients, squares, *updates)
 
 
 def _average(average: np.ndarray | None, value: np.ndarray, decay: float, updates: int) -> np.ndarray:
@@ -122,12 +98,3 @@ def _average(average: np.ndarray | None, value: np.ndarray, decay: float, update
     if average is None or updates == 1:
         return np.array(value, dtype=np.float64)
     return average + (value - average) * ((1.0 - decay) / (1.0 - decay**updates))
-
-
-def _probabilities(residuals: np.ndarray, label: int) -> tuple[np.ndarray, np.ndarray]:
-    """p and 1 - p of rows of one label, both without loss of digits."""
-    p = residuals.copy()
-    rest = 1.0 - p
-    p[:, label] = 1.0 + residuals[:, label]
-    rest[:, label] = -residuals[:, label]
-    return p, rest

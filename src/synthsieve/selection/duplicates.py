@@ -11,12 +11,7 @@ from synthsieve.selection.kernels.compiled import kernel
 
 @dataclass(frozen=True)
 class Distinct:
-    """The distinct rows of a matrix.
-
-    Attributes:
-        rows: int32 (m,), the first row of each group of equal rows, ascending.
-        which: int32 (n,), the group of each given row.
-    """
+    """The first row of each group of equal rows, int32 (m,), ascending, and the group of each row, int32 (n,)."""
 
     rows: np.ndarray
     which: np.ndarray
@@ -57,16 +52,12 @@ def _first_equal(points: np.ndarray, rows: np.ndarray, hashes: np.ndarray, order
             first[order[start]] = order[start]
             place = start + 1
             while place < len(order) and hashes[order[place]] == hashes[order[start]]:
-                if first[order[place]] < 0 and _equal(points, rows[order[start]], rows[order[place]]):
-                    first[order[place]] = order[start]
+                if first[order[place]] < 0:
+                    equal = True
+                    for k in range(points.shape[1]):
+                        equal = equal and points[rows[order[start]], k] == points[rows[order[place]], k]
+                    if equal:
+                        first[order[place]] = order[start]
                 place += 1
         start += 1
     return first
-
-
-@kernel
-def _equal(points: np.ndarray, a: int, b: int) -> bool:
-    equal = True
-    for k in range(points.shape[1]):
-        equal = equal and points[a, k] == points[b, k]
-    return equal

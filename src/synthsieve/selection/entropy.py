@@ -8,6 +8,7 @@ everything here is float64, and 1 - p is always the sum of the others, never a s
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -54,12 +55,7 @@ def outcome_codes(reason: np.ndarray, selected: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Survivors:
-    """The outcome of the filter.
-
-    Attributes:
-        reason: int8 (n,), a `Reason` for each row.
-        ceiling: the entropy ceiling applied; infinity if none.
-    """
+    """The outcome of the filter: a `Reason` for each row, int8 (n,), and the ceiling applied, infinity if none."""
 
     reason: np.ndarray
     ceiling: float
@@ -170,7 +166,7 @@ def filter_by_entropy(
         for group in groups:
             rows = group[eligible[group]]
             count = max(1, int(np.ceil(keep_fraction * len(group) - 1e-9)))
-            reason[rows[~_lowest(entropy[rows], count)]] = Reason.HIGH_ENTROPY
+            reason[rows[np.argsort(entropy[rows], kind="stable")[count:]]] = Reason.HIGH_ENTROPY
         kept = entropy[reason == Reason.KEPT]
         applied = float(np.nextafter(kept.max(), np.inf)) if len(kept) else np.inf
     survivors = Survivors(reason, float(applied))
@@ -193,16 +189,6 @@ def filter_rows(entropy: np.ndarray, labels: np.ndarray, predicted: np.ndarray, 
     )
 
 
-def _lowest(values: np.ndarray, count: int) -> np.ndarray:
-    """Which of the values are the `count` lowest, the earlier of equals: bool (n,)."""
-    if count >= len(values):
-        return np.ones(len(values), dtype=bool)
-    threshold = np.partition(values, count - 1)[count - 1]
-    lowest = values < threshold
-    lowest[np.flatnonzero(values == threshold)[: count - int(lowest.sum())]] = True
-    return lowest
-
-
 def search_ceiling(
     entropy: np.ndarray, score: Callable[[float], float], *, ceilings: Sequence[float] | None = None
 ) -> CeilingSearch:
@@ -218,20 +204,16 @@ def search_ceiling(
         raise SelectionError(
             "expected at least one ceiling to try, got none: leave ceilings out for a default grid", code="ceilings"
         )
-    scores = [_as_score(score(ceiling)) for ceiling in ceilings]
-    return CeilingSearch(ceilings[int(np.argmax(scores))], tuple(ceilings), tuple(scores))
-
-
-def _as_score(value: float) -> float:
-    try:
-        score = float(value)
-    except (TypeError, ValueError):
-        score = np.nan
-    if np.isnan(score):
+    values = [score(ceiling) for ceiling in ceilings]
+    scores = np.full(len(values), np.nan)
+    with contextlib.suppress(TypeError, ValueError):
+        scores[:] = [float(value) for value in values]
+    if np.isnan(scores).any():
         raise SelectionError(
-            f"expected a number as the score of each ceiling, got {value!r}: check ceiling_score", code="ceiling-score"
+            f"expected a number as the score of each ceiling, got {values[:3]}: check ceiling_score",
+            code="ceiling-score",
         )
-    return score
+    return CeilingSearch(ceilings[int(np.argmax(scores))], tuple(ceilings), tuple(scores.tolist()))
 
 
 def empty_filter_message(lowest: float, ceiling: float | None) -> str:

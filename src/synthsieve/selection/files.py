@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,8 @@ from synthsieve.selection.tables import (
     PARQUET_SUFFIXES,
     TEXT_SUFFIXES,
     Shards,
+    is_array_file,
+    known_name,
     label_name,
     open_shards,
     open_text,
@@ -30,6 +32,7 @@ from synthsieve.selection.tables import (
 )
 
 _FEATURES = (*FEATURES, "x", "X", "data")
+_STARTS = {".npz": b"PK\x03\x04", ".npy": b"\x93NUM", **dict.fromkeys(PARQUET_SUFFIXES, b"PAR1")}
 # Written with each selected row: how many rows it represents, and the same scaled to mean 1.
 WEIGHTS = ("weight", "loss_weight")
 # For estimates: checking, entropy and gradient of one number of a row; one class; one pick.
@@ -40,44 +43,73 @@ _SECONDS_A_PICK = 1e-5
 
 @dataclass(frozen=True)
 class Table:
-    """The content of a file for a selection.
+    """The content of a file for a selection: labels (n,), outputs each (n, d), features (n, f) if there are no outputs.
 
-    Attributes:
-        path: the file.
-        num_rows: how many rows.
-        labels: (n,), of any type.
-        outputs: those of "logits", "probabilities" and "gradients" that the file has, each (n, d).
-        features: (n, f), read only if there are no outputs.
-        classes: the label of each column, where an .npz has them.
-        arrays: all of an .npz; shards: the content of a Parquet file or folder, or of a text table.
+    `classes` are the labels of the columns, where an .npz has them; `arrays` everything in an .npz; `shards` the
+    content of a Parquet file or folder, or of a text table.
     """
 
     path: Path
     num_rows: int
-    labels: Any
+    labels: Any  # None only with embeddings
     outputs: dict[str, np.ndarray | validation.NamedMatrix]
     features: np.ndarray | None = None
     classes: tuple[Any, ...] | None = None
     arrays: dict[str, np.ndarray] = field(default_factory=dict)
     shards: Shards | None = None
+    embeddings: np.ndarray | None = None
 
 
-def read_table(path: Path, *, label: str | None = None) -> Table:
-    """Read labels and outputs of a file, or of a folder of Parquet files."""
+def read_table(path: Path, *, label: str | None = None, embeddings: str | None = None) -> Table:
+    """Read labels and outputs of a file, or of a folder of Parquet files.
+
+    `embeddings` names a column or array of embeddings, or a .npy file with one row for each row of the data. A .npy
+    file as data holds embeddings and nothing else.
+    """
     check_readable(path)
     suffix = path.suffix.lower() if path.is_file() else ""
-    if suffix == ".npz":
-        return _read_npz(path, label)
-    shards = open_text(path, label=label) if suffix in TEXT_SUFFIXES else open_shards(path, label=label)
+    if suffix == ".npy":
+        array = read_array(path)
+        return Table(path, len(array), None, {}, arrays={"embeddings": array}, embeddings=array)
+    table = _read_npz(path, label, embeddings) if suffix == ".npz" else _read_shards(path, suffix, label, embeddings)
+    if embeddings is not None and is_array_file(embeddings):
+        check_readable(Path(embeddings))
+        array = read_array(Path(embeddings))
+        validation.same_length(table.num_rows, embeddings=array)
+        return replace(table, embeddings=array)
+    return table
+
+
+def read_array(path: Path) -> np.ndarray:
+    """The array of a .npy file, memory-mapped; objects are refused, because they need pickle."""
+    try:
+        array: np.ndarray = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise SelectionError(
+            f"expected a complete .npy file of numbers, got {path.name} ({str(error).splitlines()[0]}): write it again",
+            code="damaged-file",
+        ) from None
+    if array.ndim != 2:
+        raise SelectionError(
+            f"expected embeddings of shape (n, d) in {path.name}, got shape {array.shape}: store one row an example",
+            code="shape",
+        )
+    return array
+
+
+def _read_shards(path: Path, suffix: str, label: str | None, embeddings: str | None) -> Table:
+    opened = open_text if suffix in TEXT_SUFFIXES else open_shards
+    shards = opened(path, label=label, embeddings=embeddings)
     outputs: dict[str, np.ndarray | validation.NamedMatrix] = {}
     for kind, columns in shards.outputs.items():
         matrix = read_matrix(shards.batches(columns), columns, shards.num_rows)
         outputs[kind] = validation.NamedMatrix(matrix, shards.names[kind]) if kind in shards.names else matrix
-    features = None
-    if not outputs:
-        features = read_matrix(shards.batches(shards.features), shards.features, shards.num_rows)
-    labels = read_labels(shards.batches([shards.label]), shards.label)
-    return Table(shards.path, len(labels), labels, outputs, features, shards=shards)
+    points = None
+    if shards.features:
+        points = read_matrix(shards.batches(shards.features), shards.features, shards.num_rows)
+    labels = read_labels(shards.batches([shards.label]), shards.label) if shards.label else None
+    table = Table(shards.path, shards.num_rows, labels, outputs, shards=shards)
+    return replace(table, features=points) if embeddings is None else replace(table, embeddings=points)
 
 
 def check_readable(path: Path) -> None:
@@ -90,9 +122,9 @@ def check_readable(path: Path) -> None:
             code="missing-file",
         )
     suffix = path.suffix.lower()
-    if suffix not in (".npz", *PARQUET_SUFFIXES, *TEXT_SUFFIXES):
+    if suffix not in (*_STARTS, *TEXT_SUFFIXES):
         raise SelectionError(
-            f"expected a name ending in .npz, .parquet, .csv, .tsv or .jsonl, got {path.name}: convert it",
+            f"expected a name ending in .npz, .npy, .parquet, .csv, .tsv or .jsonl, got {path.name}: convert it",
             code="file-type",
         )
     try:
@@ -102,23 +134,29 @@ def check_readable(path: Path) -> None:
         raise SelectionError(
             f"expected a readable file, got {path} ({error.strerror}): check its permissions", code="unreadable"
         ) from None
-    if suffix not in TEXT_SUFFIXES and start != (b"PK\x03\x04" if suffix == ".npz" else b"PAR1"):
+    if start != _STARTS.get(suffix, start):
         raise SelectionError(
             f"expected {path.name} to be a {suffix} file, got other content: check its name", code="file-type"
         )
 
 
-def _read_npz(path: Path, label: str | None) -> Table:
+def _read_npz(path: Path, label: str | None, embeddings: str | None) -> Table:
     try:
         arrays = read_arrays(path, mapped=True)
     except (ArchiveError, OSError) as error:
         raise SelectionError(
             f"expected a complete .npz of plain arrays, got {path.name} ({error}): write it again", code="damaged-file"
         ) from None
-    name = label_name(list(arrays), label, path)
-    labels = arrays[name]
+    name = label_name(list(arrays), label, path, optional=embeddings is not None)
+    labels = arrays[name] if name else None
     features = next((arrays[key] for key in _FEATURES if key in arrays), None)
     outputs: dict[str, Any] = {key: arrays[key] for key in OUTPUTS if key in arrays}
+    if embeddings is not None:
+        chosen = None if is_array_file(embeddings) else arrays[known_name(embeddings, list(arrays), path)]
+        rows = labels if labels is not None else chosen if chosen is not None else next(iter(arrays.values()))
+        classes = tuple(arrays["classes"].ravel().tolist()) if "classes" in arrays else None
+        return Table(path, len(rows), labels, outputs, None, classes, arrays, embeddings=chosen)
+    assert labels is not None
     if not outputs and features is None:
         raise SelectionError(
             f"expected logits, probabilities, gradients or features in {path.name}, got {', '.join(arrays)}: add one",
@@ -216,6 +254,7 @@ def free_name(name: str, taken: Collection[str]) -> str:
 def estimate_cost(table: Table, options: SelectionOptions) -> dict[str, Any]:
     """Rough cost of a selection: memory beyond the input and the program, time as on two cores of 2021."""
     from synthsieve.selection.budget import class_targets
+    from synthsieve.selection.kernels.dense import CELL, MIN_DIMS
     from synthsieve.selection.kernels.memory import estimate_filter, make_plan
     from synthsieve.selection.kernels.workers import available_cores
 
@@ -229,26 +268,32 @@ def estimate_cost(table: Table, options: SelectionOptions) -> dict[str, Any]:
             f"expected at least one row in {table.path.name}, got none: check that it is not empty", code="no-rows"
         )
     cores = options.n_jobs or available_cores()
-    known = validation.any_labels(table.labels)
+    known = validation.any_labels(np.zeros(table.num_rows, np.int8) if table.labels is None else table.labels)
     sizes = np.bincount(known.indices)
     widths = {kind: validation.as_array(output).shape[1] for kind, output in table.outputs.items()}
+    if table.embeddings is not None:
+        widths["gradients"] = table.embeddings.shape[1]
     columns = widths.get("gradients", max(widths.values(), default=len(sizes)))
     counts = np.minimum(sizes, [target.count for target in class_targets(options, sizes, sizes.astype(np.float64))])
     reserved = estimate_filter(table.num_rows)
     if not table.outputs:
         reserved += 8 * table.num_rows * columns  # the probabilities of the classifier to be trained
+    dense = columns >= MIN_DIMS and ("gradients" in widths or not table.outputs)
     plan = make_plan(
         sizes.tolist(),
         counts.tolist(),
         columns,
         options,
         reserved_bytes=reserved,
-        bytes_a_row=0 if "gradients" in table.outputs else 8 * columns,
+        bytes_a_row=0 if "gradients" in widths else 8 * columns,
         called=[str(name) for name in known.names],
+        dense=dense,
     )
     seconds = _SECONDS_A_NUMBER * table.num_rows * max(widths.values(), default=columns)
     for size, count, method in zip(sizes.tolist(), counts.tolist(), plan.methods, strict=True):
         pace = 3.5e-9 * size**2 if method is Method.EXACT else 1.2e-6 * size**1.38
+        if dense and not options.refine and method in (Method.EXACT, Method.FAST):
+            pace = 6e-10 * size * (size if method is Method.EXACT else min(size, 1.3 * CELL))
         seconds += (pace * columns / 10 * (3.0 if options.refine else 1.0) + _SECONDS_A_CLASS) * 2 / cores
         seconds += _SECONDS_A_PICK * count
     return {

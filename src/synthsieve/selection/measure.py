@@ -9,7 +9,6 @@ import numpy as np
 from synthsieve.errors import SelectionError
 from synthsieve.selection.duplicates import Distinct
 from synthsieve.selection.kernels.blocks import row_blocks
-from synthsieve.selection.kernels.tiles import Tiles
 
 # The random control measures about this many coordinates in each class, from at least and at most so many rows.
 _CONTROL_NUMBERS = 1_000_000
@@ -25,12 +24,27 @@ class ClassPoints(NamedTuple):
     split: int | None
 
 
-def bound_and_difference(points: ClassPoints, assignment: np.ndarray, tiles: Tiles) -> tuple[float, np.ndarray]:
-    """L and the summed difference of gradients, from the points themselves in float64, scaled as the tiles are."""
+class Scaling(NamedTuple):
+    """Powers of two (d,) that entries are multiplied by, so that no square overflows, and that lengths are then."""
+
+    shrink: np.ndarray
+    magnitude: float
+
+
+def scaling_of(points: ClassPoints) -> Scaling:
+    """The power of two that brings the largest entry near 1."""
+    parts = row_blocks(len(points.rows), points.values.shape[1])
+    top = max(float(np.abs(points.values[points.rows[part]]).max()) for part in parts)
+    exponent = int(np.clip(np.frexp(top)[1], -1000, 1000))
+    return Scaling(np.full(points.values.shape[1], 2.0**-exponent), 2.0**exponent)
+
+
+def bound_and_difference(points: ClassPoints, assignment: np.ndarray, scaling: Scaling) -> tuple[float, np.ndarray]:
+    """L and the summed difference of gradients, from the points themselves in float64."""
     values, rows, weight, split = points
     bound, difference = 0.0, np.zeros(1)
     for part in row_blocks(len(rows), values.shape[1]):
-        point, pick = (values[which[part]].astype(np.float64) * tiles.shrink for which in (rows, assignment))
+        point, pick = (values[which[part]].astype(np.float64) * scaling.shrink for which in (rows, assignment))
         count = weight[part]
         if split is None or split == values.shape[1]:
             apart = point - pick
@@ -41,7 +55,7 @@ def bound_and_difference(points: ClassPoints, assignment: np.ndarray, tiles: Til
             for sign, side in ((1.0, point), (-1.0, pick)):
                 difference = difference + sign * ((side[:, :split] * count[:, None]).T @ side[:, split:]).ravel()
     with np.errstate(over="ignore", invalid="ignore"):
-        bound, difference = bound * tiles.magnitude, difference * tiles.magnitude
+        bound, difference = bound * scaling.magnitude, difference * scaling.magnitude
     if not (np.isfinite(bound) and np.isfinite(difference).all()):
         raise SelectionError(
             "expected distances that float64 can hold, got larger ones: divide the input by 1e100", code="overflow"
@@ -50,7 +64,7 @@ def bound_and_difference(points: ClassPoints, assignment: np.ndarray, tiles: Til
 
 
 def random_bound_of(
-    points: ClassPoints, distinct: Distinct, count: int, tiles: Tiles, *, rng: np.random.Generator
+    points: ClassPoints, distinct: Distinct, count: int, scaling: Scaling, *, rng: np.random.Generator
 ) -> float:
     """Approximate L of `count` random distinct points: the mean distance of a sample of rows, times the weight."""
     values, rows, weight, split = points
@@ -59,15 +73,15 @@ def random_bound_of(
     picks = rng.permutation(distinct.rows)[:count]
     size = min(max(_CONTROL_NUMBERS // (count * values.shape[1]), _CONTROL_ROWS[0]), _CONTROL_ROWS[1])
     sample = rng.permutation(len(rows))[:size]
-    point, counts = values[rows[sample]].astype(np.float64) * tiles.shrink, weight[sample]
+    point, counts = values[rows[sample]].astype(np.float64) * scaling.shrink, weight[sample]
     nearest = np.full(len(sample), np.inf)
     for part in row_blocks(count, len(sample) * values.shape[1]):
-        pick = values[picks[part]].astype(np.float64) * tiles.shrink
+        pick = values[picks[part]].astype(np.float64) * scaling.shrink
         np.minimum(nearest, _squared_distances(point, pick, split).min(axis=1), out=nearest)
     with np.errstate(over="ignore"):
         total = float(counts.sum())
         mean = float(counts @ np.sqrt(nearest)) / total if total > 0 else 0.0
-        return mean * float(weight.sum()) * tiles.magnitude
+        return mean * float(weight.sum()) * scaling.magnitude
 
 
 def _squared_distances(point: np.ndarray, pick: np.ndarray, split: int | None) -> np.ndarray:

@@ -43,6 +43,13 @@ class Method(StrEnum):
         return Method.EXACT if num_points <= EXACT_UP_TO else Method.FAST
 
 
+class Metric(StrEnum):
+    """How far apart two embeddings are: as they are, or scaled to length 1 (sqrt(2 - 2 cosine similarity))."""
+
+    EUCLIDEAN = "euclidean"
+    COSINE = "cosine"
+
+
 class Curvature(StrEnum):
     """Which diagonal preconditions the gradients (AdaCore)."""
 
@@ -67,6 +74,7 @@ class SelectionOptions:
         require_label: also reject rows that the classifier gives another label.
         method: "auto", "exact", "fast", "stochastic" or "random".
         refine: exchange picks until no exchange lowers the bound.
+        metric: of embeddings, "euclidean" or "cosine".
         curvature: "none" (CRAIG), "softmax", "hutchinson" or "unit": AdaCore's preconditioner.
         memory_limit: bytes to use beyond the input and the program itself. Over it, a method that needs less memory is
             used and noted, or an error says how much is needed.
@@ -83,6 +91,7 @@ class SelectionOptions:
     require_label: bool = False
     method: Method = Method.AUTO
     refine: bool = False
+    metric: Metric = Metric.EUCLIDEAN
     curvature: Curvature = Curvature.NONE
     memory_limit: int | None = None
     n_jobs: int | None = None
@@ -90,18 +99,25 @@ class SelectionOptions:
     part_rows: int = 100_000
 
     def __post_init__(self) -> None:
-        checked = {
+        checked: dict[str, Any] = {
             "method": one_of(Method, self.method, "method"),
+            "metric": one_of(Metric, self.metric, "metric"),
             "curvature": one_of(Curvature, self.curvature, "curvature"),
             "memory_limit": bytes_in(self.memory_limit),
             "n_jobs": _threads(self.n_jobs),
-            "entropy_ceiling": _ceiling(self.entropy_ceiling),
         }
+        ceiling: Any = None if self.entropy_ceiling is None or self.entropy_ceiling == AUTO else self.entropy_ceiling
+        if ceiling is not None:
+            try:
+                checked["entropy_ceiling"] = ceiling = float(ceiling)
+            except (TypeError, ValueError):
+                raise SelectionError(
+                    f"expected entropy_ceiling as a number or 'auto', got {ceiling!r}: try 1e-6", code="entropy-ceiling"
+                ) from None
         for name, value in checked.items():
             object.__setattr__(self, name, value)
         _check_budget(self.budget, self.epsilon)
-        ceiling = None if self.entropy_ceiling == AUTO else self.entropy_ceiling
-        check_filter(ceiling, self.keep_fraction, keep_per_class=self.keep_per_class)  # type: ignore[arg-type]
+        check_filter(ceiling, self.keep_fraction, keep_per_class=self.keep_per_class)
         if self.part_rows < MIN_PART_ROWS:
             raise SelectionError(
                 f"expected parts of at least {MIN_PART_ROWS:,} rows, got {self.part_rows}: try 100000", code="part-rows"
@@ -178,17 +194,6 @@ def bytes_in(limit: int | float | str | None) -> int | None:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-
-
-def _ceiling(value: float | str | None) -> float | str | None:
-    if value is None or (isinstance(value, str) and value == AUTO):
-        return value
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        raise SelectionError(
-            f"expected entropy_ceiling as a number or 'auto', got {value!r}: try 1e-6", code="entropy-ceiling"
-        ) from None
 
 
 def _check_budget(budget: Any, epsilon: Any) -> None:

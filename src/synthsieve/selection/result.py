@@ -28,17 +28,11 @@ _MAX_NOTES_SHOWN = 8
 
 @dataclass(frozen=True)
 class ClassFigures:
-    """What was done in one class.
+    """What was done in one class: `size` rows, of which `distinct` differ and `selected` were picked.
 
-    Attributes:
-        label: the class index.
-        size, distinct, selected: rows, distinct rows and picks.
-        weight: the sum of the rows' weights, which is also that of the picks' weights.
-        gradient_bound, gradient_error: L and the measured error of the weighted gradient sum.
-        heaviest: the share of the class that its heaviest pick represents.
-        method: how the picks were chosen.
-        exchanges: how many picks the refinement exchanged.
-        random_bound: approximate L of as many random picks, from a sample of distances; None if not estimated.
+    `weight` is the sum of the rows' weights and of the picks' weights; `heaviest` the share of it that one pick
+    represents; `exchanges` how many picks the refinement exchanged; `random_bound` the approximate L of as many random
+    picks, None if not estimated.
     """
 
     label: int
@@ -66,13 +60,7 @@ class ClassFigures:
 
 @dataclass(frozen=True)
 class Contradicted:
-    """Rows that the classifier gives another label than their own.
-
-    Attributes:
-        survivors, selected: how many of each.
-        num_survivors, num_selected: out of how many.
-        expected_at_random: the expected number among as many random picks of each class.
-    """
+    """How many rows the classifier gives another label than their own, and the expected number among random picks."""
 
     survivors: int
     selected: int
@@ -88,15 +76,11 @@ class Contradicted:
         wrong = np.bincount(labels[kept & contradicted], minlength=size)
         picks = np.bincount(labels[indices], minlength=size)
         expected = float((picks * wrong / np.maximum(survivors, 1)).sum())
-        selected = int(contradicted[indices].sum())
-        return cls(int(wrong.sum()), selected, int(survivors.sum()), len(indices), expected)
+        return cls(int(wrong.sum()), int(contradicted[indices].sum()), int(kept.sum()), len(indices), expected)
 
     def as_dict(self) -> dict[str, Any]:
-        return {
-            "survivors": self.survivors,
-            "selected": self.selected,
-            "expected_at_random": round(self.expected_at_random, 2),
-        }
+        expected = round(self.expected_at_random, 2)
+        return {"survivors": self.survivors, "selected": self.selected, "expected_at_random": expected}
 
     def notes(self) -> tuple[str, ...]:
         """A note if there are many."""
@@ -259,13 +243,11 @@ class Selection:
         if self.random_bound is not None:
             share = "" if wrong is None else f", {wrong.expected_at_random / wrong.num_selected:.1%} contradicted"
             lines.append(f"  as many random rows: bound about {self.random_bound:.3g}{share}")
-        lines.append(
-            f"{'class':>14} {'survivors':>10} {'selected':>9} {'bound':>10} {'error':>10} {'heaviest':>9}  method"
-        )
+        lines += [f"{'class':>14} {'survivors':>10} {'selected':>9} {'bound':>10} {'error':>10} {'heaviest':>9} method"]
         for figures in self.figures[:_MAX_CLASSES_SHOWN]:
             lines.append(
                 f"{_on_one_line(self.classes[figures.label])[:14]:>14} {figures.size:>10,} {figures.selected:>9,} "
-                f"{figures.gradient_bound:>10.4g} {figures.gradient_error:>10.4g} {figures.heaviest:>9.1%}  "
+                f"{figures.gradient_bound:>10.4g} {figures.gradient_error:>10.4g} {figures.heaviest:>9.1%} "
                 f"{figures.method}"
             )
         if len(self.figures) > _MAX_CLASSES_SHOWN:
@@ -329,9 +311,9 @@ def outcome_table(rows: dict[str, np.ndarray]) -> Any:
     )
 
 
-def lost_class_notes(survivors: np.ndarray, rows: np.ndarray, names: Sequence[Any]) -> tuple[str, ...]:
-    """A note for each class of which no row survived, from survivors and rows of each class (c,)."""
-    lost = np.flatnonzero((rows > 0) & (survivors == 0)).tolist()
+def lost_class_notes(labels: np.ndarray, kept: np.ndarray, names: Sequence[Any]) -> tuple[str, ...]:
+    """A note for each class of which no row survived, from labels and surviving rows, bool (n,)."""
+    lost = sorted(set(np.unique(labels).tolist()) - set(np.unique(labels[kept]).tolist()))
     return tuple(f"class {names[label]}: no row survived the filter" for label in lost)
 
 

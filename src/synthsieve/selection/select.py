@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -12,16 +12,22 @@ from synthsieve.errors import SelectionError
 from synthsieve.io.progress import Progress
 from synthsieve.io.random_streams import numpy_stream
 from synthsieve.selection import validation
-from synthsieve.selection.cross_validation import CROSS_VALIDATED, out_of_fold_probabilities
+from synthsieve.selection.cross_validation import (
+    CROSS_VALIDATED,
+    NOT_CROSS_VALIDATED,
+    can_train,
+    out_of_fold_probabilities,
+)
 from synthsieve.selection.entropy import Survivors, entropy_of, filter_rows, search_ceiling
-from synthsieve.selection.gradients import OuterProducts, residuals_of
-from synthsieve.selection.kernels.blocks import row_blocks
-from synthsieve.selection.options import AUTO, Curvature, SelectionOptions
+from synthsieve.selection.gradients import outer_product_factors, residuals_of
+from synthsieve.selection.options import AUTO, Curvature, Metric, SelectionOptions
 from synthsieve.selection.result import Contradicted, Selection, count_reasons, lost_class_notes
 
 if TYPE_CHECKING:
     from synthsieve.selection.coreset import PointSource
     from synthsieve.selection.curvature import CurvatureState
+
+ALL_ROWS = "all rows"
 
 
 def select(
@@ -31,6 +37,7 @@ def select(
     logits: Any = None,
     probabilities: Any = None,
     gradients: Any = None,
+    embeddings: Any = None,
     classes: Sequence[Any] | None = None,
     sample_weight: Any = None,
     ceiling_score: Callable[[float], float] | None = None,
@@ -41,9 +48,10 @@ def select(
 ) -> Selection:
     """Filter rows by entropy, then choose a weighted coreset in each class.
 
-    Give `logits` or `probabilities` (for entropies and gradients), `gradients` (to choose by), or both; or features
-    alone, as in `select(X, y)`: then a cross-validated logistic regression gives the probabilities, and a note says so.
-    Arrays may be numpy, scipy.sparse, torch, Arrow, or pandas and polars frames.
+    Give `logits` or `probabilities` (for entropies and gradients), `gradients` or `embeddings` (to choose by), or both;
+    or features alone, as in `select(X, y)`. Where labels come without logits or probabilities, a cross-validated
+    logistic regression gives the probabilities, and a note says so. `select(embeddings=E)` needs no labels: all rows
+    are one class. Arrays may be numpy, scipy.sparse, torch, Arrow, or pandas and polars frames.
 
     Args:
         features: (n, f), alone: the input of the classifier to train. With logits or probabilities: the input of the
@@ -51,6 +59,7 @@ def select(
         labels: (n,), of any type. Whole numbers are columns of the logits; see `classes` for others.
         logits, probabilities: (n, num_classes). Named columns are matched to the labels by name.
         gradients: (n, d), the points that distances are measured between; p - y by default.
+        embeddings: (n, d), instead of gradients: the selection covers them in each class. See the option `metric`.
         classes: the label of each column. Without it and without names, columns are taken to be in the order of the
             labels (of a Categorical, else sorted, as numbers where all are), and a note says so.
         sample_weight: (n,), the weight of each row.
@@ -60,11 +69,19 @@ def select(
         options, changes: a `SelectionOptions`, or its fields by name, such as `budget=0.1, keep_fraction=0.5`.
     """
     from synthsieve.selection.coreset import coreset
-    from synthsieve.selection.kernels.memory import in_megabytes
+    from synthsieve.selection.kernels.memory import estimate_curvature, estimate_filter, in_megabytes
 
     options = replace(options or SelectionOptions(), **changes)
+    if embeddings is not None:
+        labels, gradients = _check_embeddings(embeddings, labels, gradients, features, options.metric)
+    elif options.metric is Metric.COSINE:
+        raise SelectionError("expected embeddings with metric='cosine', got none: pass embeddings=", code="metric")
     given = _check_input(labels, logits, probabilities, gradients, features, classes, sample_weight, options.seed)
-    reserved_bytes = _reserved(given, options.curvature)
+    if embeddings is not None and given.output is None and len(given.names) > 1:
+        given = _with_classifier(given, options)
+    reserved_bytes = estimate_filter(len(given.labels)) + given.converted_bytes
+    if options.curvature is not Curvature.NONE and given.output is not None:
+        reserved_bytes += estimate_curvature(len(given.labels), given.output.shape[1])
     if options.memory_limit is not None and reserved_bytes >= options.memory_limit:
         raise SelectionError(
             f"expected the rows to fit into memory_limit={in_megabytes(options.memory_limit)}, but "
@@ -72,7 +89,8 @@ def select(
             "select in parts",
             code="memory-limit-rows",
         )
-    predicted = _predicted(given)
+    # The class the classifier gives each row, int32 (n,).
+    predicted = None if given.output is None else given.output.argmax(axis=1).astype(np.int32)
     entropy, survivors = _filter(given, predicted, options, ceiling_score)
     kept = None if survivors.kept.all() else np.flatnonzero(survivors.kept).astype(np.int32)
     points, split, state = _points(given, kept, options, curvature_state)
@@ -92,8 +110,7 @@ def select(
     if kept is not None:
         indices, assignment = kept[indices].astype(np.int64), np.full(len(given.labels), -1, dtype=np.int64)
         assignment[kept] = kept[chosen.assignment]
-    survived = np.bincount(given.labels[survivors.kept], minlength=len(given.names))
-    notes = lost_class_notes(survived, np.bincount(given.labels, minlength=len(given.names)), given.names)
+    notes = lost_class_notes(given.labels, survivors.kept, given.names)
     contradicted = None
     if predicted is not None:
         contradicted = Contradicted.count(given.labels, predicted != given.labels, survivors.kept, indices)
@@ -113,8 +130,7 @@ def select(
     )
 
 
-@dataclass(frozen=True)
-class _Input:
+class _Input(NamedTuple):
     """Checked input; None where not given. Labels are indices of `names`; `output` is logits or probabilities."""
 
     labels: np.ndarray
@@ -127,17 +143,35 @@ class _Input:
     notes: tuple[str, ...]
     converted_bytes: int
 
-    @property
-    def num_dims(self) -> int:
-        """Numbers of a gradient."""
-        points = self.gradients if self.gradients is not None else self.output
-        assert points is not None
-        return points.shape[1]
-
     def residuals(self, rows: np.ndarray) -> np.ndarray:
         """p - y of some rows, float64."""
         assert self.output is not None
         return residuals_of(self.output, self.kind, self.labels[rows], rows)
+
+
+def _check_embeddings(
+    embeddings: Any, labels: Any, gradients: Any, features: Any, metric: Metric
+) -> tuple[Any, np.ndarray]:
+    """Labels, of one class if none are given, and the points that distances are measured between."""
+    if gradients is not None or features is not None:
+        other = "features" if gradients is None else "gradients"
+        raise SelectionError(f"expected embeddings or {other}, got both: leave one out", code="both-points")
+    points = validation.matrix(embeddings, "embeddings")
+    if metric is Metric.COSINE:
+        points = validation.unit_rows(points, "embeddings")
+    return np.full(len(points), ALL_ROWS) if labels is None else labels, points
+
+
+def _with_classifier(given: _Input, options: SelectionOptions) -> _Input:
+    """Embeddings with labels: with the probabilities of a cross-validated classifier, if one can be trained."""
+    if not can_train(given.labels):
+        return given._replace(notes=(*given.notes, NOT_CROSS_VALIDATED))
+    assert given.gradients is not None
+    output = out_of_fold_probabilities(given.gradients, given.labels, seed=options.seed)
+    converted = given.converted_bytes + output.nbytes
+    return given._replace(
+        output=output, kind="probabilities", notes=(*given.notes, CROSS_VALIDATED), converted_bytes=converted
+    )
 
 
 def _check_input(
@@ -154,10 +188,12 @@ def _check_input(
         raise SelectionError("expected logits or probabilities, got both: leave one out", code="both-outputs")
     if all(one is None for one in (logits, probabilities, gradients, features)):
         raise SelectionError(
-            "expected logits, probabilities, gradients or features, got none: pass one", code="no-input"
+            "expected logits, probabilities, gradients, embeddings or features, got none: pass one", code="no-input"
         )
     if labels is None:
-        raise SelectionError("expected labels, got none: pass labels=, or select(X, y)", code="no-labels")
+        raise SelectionError(
+            "expected labels, got none: pass labels=, or select(embeddings=X), which needs none", code="no-labels"
+        )
     notes: tuple[str, ...] = ()
     checked = {
         "logits": None if logits is None else validation.matrix(logits, "logits"),
@@ -199,26 +235,6 @@ def _check_input(
 def _is_copy(array: np.ndarray, value: Any) -> bool:
     """Whether an array is new, rather than the input itself or a view of it."""
     return array.flags.owndata and array is not (value.values if isinstance(value, validation.NamedMatrix) else value)
-
-
-def _reserved(given: _Input, curvature: Curvature) -> int:
-    """Bytes for everything except the choice within the classes, beyond the input itself."""
-    from synthsieve.selection.kernels.memory import estimate_curvature, estimate_filter
-
-    reserved = estimate_filter(len(given.labels)) + given.converted_bytes
-    if curvature is not Curvature.NONE and given.output is not None:
-        reserved += estimate_curvature(len(given.labels), given.output.shape[1])
-    return reserved
-
-
-def _predicted(given: _Input) -> np.ndarray | None:
-    """The class the classifier gives each row, int32 (n,)."""
-    if given.output is None:
-        return None
-    predicted = np.empty(len(given.output), dtype=np.int32)
-    for part in row_blocks(*given.output.shape):
-        predicted[part] = given.output[part].argmax(axis=1)
-    return predicted
 
 
 def _filter(
@@ -284,11 +300,14 @@ def _points(
             points = given.residuals(rows) if gradients is None else np.ascontiguousarray(gradients[rows])
         if features is None:
             return points
-        return OuterProducts(points, features[rows].astype(points.dtype, copy=False)).joined()[0]
+        return outer_product_factors(points, features[rows].astype(points.dtype, copy=False))
 
-    width = given.num_dims + (0 if features is None else features.shape[1])
-    dtype = "float64" if gradients is None else str(gradients.dtype)
-    return PointSource(width, make, dtype), None if features is None else given.num_dims, state
+    first = gradients if gradients is not None else given.output
+    assert first is not None
+    num_dims, dtype = first.shape[1], "float64" if gradients is None else str(gradients.dtype)
+    if features is None:
+        return PointSource(num_dims, make, dtype), None, state
+    return PointSource(num_dims + features.shape[1], make, dtype), num_dims, state
 
 
 def _preconditioned(
@@ -301,5 +320,4 @@ def _preconditioned(
         state = state.for_other_points()
     rng = numpy_stream(options.seed, "selection.curvature")
     diagonal = class_diagonal(points, labels, options.curvature, rng=rng)
-    prepared = precondition(points, labels, diagonal, state)
-    return prepared.gradients, prepared.state
+    return precondition(points, labels, diagonal, state)

@@ -40,9 +40,6 @@ class Shards:
     """Files with the same columns, and the role of each column.
 
     Attributes:
-        path: the file or folder that was given.
-        files: in the order of their rows; file_rows: how many rows each has.
-        label: the column of labels.
         outputs: the columns of "logits", "probabilities" and "gradients", if there are any.
         features: `features` or `embeddings`, or the numeric columns beside the label, if there are no outputs.
         names: the columns of logits or probabilities without their prefix, if there are several.
@@ -77,9 +74,11 @@ class Shards:
             yield from batches(file, columns)
 
 
-def open_shards(path: Path, *, label: str | None = None) -> Shards:
+def open_shards(path: Path, *, label: str | None = None, embeddings: str | None = None) -> Shards:
     """Read the footer of a file or of every Parquet file in a folder; hidden files are ignored."""
-    files = tuple(sorted(file for file in path.iterdir() if _is_shard(file))) if path.is_dir() else (path,)
+    inside = sorted(path.iterdir()) if path.is_dir() else []
+    shown = [file for file in inside if file.is_file() and not file.name.startswith((".", "_"))]
+    files = tuple(file for file in shown if file.suffix.lower() in PARQUET_SUFFIXES) if path.is_dir() else (path,)
     if not files:
         raise SelectionError(
             f"expected a file, got {path}, which is a directory without .parquet files: check the name",
@@ -95,10 +94,10 @@ def open_shards(path: Path, *, label: str | None = None) -> Shards:
                 f"expected {file.name} to have the columns of {files[0].name}, got {got}: use the same columns",
                 code="other-columns",
             )
-    return _describe(path, files, tuple(count for _, count in footers), schema, label)
+    return _describe(path, files, tuple(count for _, count in footers), schema, label, embeddings)
 
 
-def open_text(path: Path, *, label: str | None = None) -> Shards:
+def open_text(path: Path, *, label: str | None = None, embeddings: str | None = None) -> Shards:
     """Read a whole .csv, .tsv or .jsonl file; its columns are those of the same table in Parquet."""
     import pyarrow as pa
     from pyarrow import csv, json
@@ -124,7 +123,7 @@ def open_text(path: Path, *, label: str | None = None) -> Shards:
             f"column {names[0][:80]!r}: save it with that separator",
             code="separator",
         )
-    return replace(_describe(path, (path,), (table.num_rows,), table.schema, label), table=table)
+    return replace(_describe(path, (path,), (table.num_rows,), table.schema, label, embeddings), table=table)
 
 
 def _check_nesting(path: Path) -> None:
@@ -145,10 +144,12 @@ def _check_nesting(path: Path) -> None:
             depth = max(0, depth + int(steps.sum()))
 
 
-def _describe(path: Path, files: tuple[Path, ...], rows: tuple[int, ...], schema: Any, label: str | None) -> Shards:
-    """The role of each column, by its name."""
+def _describe(
+    path: Path, files: tuple[Path, ...], rows: tuple[int, ...], schema: Any, label: str | None, embeddings: str | None
+) -> Shards:
+    """The role of each column, by its name; with `embeddings`, a column or a file, labels are optional."""
     names = schema.names
-    name = label_name(names, label, path)
+    name = label_name(names, label, path, optional=embeddings is not None)
     outputs: dict[str, tuple[str, ...]] = {}
     named: dict[str, tuple[str, ...]] = {}
     for kind in OUTPUTS:
@@ -158,7 +159,9 @@ def _describe(path: Path, files: tuple[Path, ...], rows: tuple[int, ...], schema
             if kind != "gradients" and columns != [kind]:
                 named[kind] = tuple(column.split("_", 1)[1] for column in columns)
     features: tuple[str, ...] = ()
-    if not outputs:
+    if embeddings is not None:
+        features = () if is_array_file(embeddings) else (known_name(embeddings, names, path),)
+    elif not outputs:
         lists = [one for one in FEATURES if one in names and one != name and validation.is_list(schema.field(one).type)]
         numbers = [field.name for field in schema if field.name != name and _is_numeric(field.type)]
         features = tuple(lists[:1] or numbers)
@@ -166,7 +169,7 @@ def _describe(path: Path, files: tuple[Path, ...], rows: tuple[int, ...], schema
             raise SelectionError(
                 f"expected numeric columns beside {name} in {path.name}, got none: add logits", code="no-input"
             )
-    for used in (name, *features, *(column for columns in outputs.values() for column in columns)):
+    for used in filter(None, (name, *features, *(column for columns in outputs.values() for column in columns))):
         if names.count(used) > 1:
             raise SelectionError(
                 f"expected one column {used} in {path.name}, got several: rename or drop the others",
@@ -242,23 +245,30 @@ def read_labels(given: Iterable[Any], name: str) -> np.ndarray:
         ) from None
 
 
-def label_name(names: list[str], label: str | None, path: Path) -> str:
-    """The name of the labels: the given one, or a usual one."""
-    if label is not None and label not in names:
+def is_array_file(embeddings: str) -> bool:
+    """Whether embeddings are given as a file of their own rather than as the name of a column."""
+    return embeddings.lower().endswith(".npy")
+
+
+def known_name(name: str, names: list[str], path: Path, code: str = "no-input") -> str:
+    if name not in names:
         raise SelectionError(
-            f"expected {label!r} in {path.name}, got {', '.join(names[:8])}: name one of those", code="no-labels"
+            f"expected {name!r} in {path.name}, got {', '.join(names[:8])}: name one of those", code=code
         )
-    found = label or next((name for name in LABELS if name in names), None)
+    return name
+
+
+def label_name(names: list[str], label: str | None, path: Path, *, optional: bool = False) -> str:
+    """The name of the labels: the given one, or a usual one; "" if there is none and they are optional."""
+    if label is not None:
+        return known_name(label, names, path, "no-labels")
+    found = next((name for name in LABELS if name in names), "" if optional else None)
     if found is None:
         raise SelectionError(
             f"expected labels in {path.name} under {', '.join(LABELS)}, got {', '.join(names[:8])}: use --label",
             code="no-labels",
         )
     return found
-
-
-def _is_shard(file: Path) -> bool:
-    return file.suffix.lower() in PARQUET_SUFFIXES and not file.name.startswith((".", "_")) and file.is_file()
 
 
 def _footer(file: Path) -> tuple[Any, int]:

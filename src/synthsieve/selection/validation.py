@@ -5,6 +5,7 @@ Everything is checked here, once; the functions behind it trust their input.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
 from collections.abc import Sequence
@@ -58,18 +59,32 @@ def as_array(value: Any) -> np.ndarray:
     if isinstance(value, NamedMatrix):
         return as_array(value.values)
     if hasattr(value, "toarray"):
-        return _from_sparse(value)
-    if _is_arrow_table(value):
+        if math.prod(value.shape) * 8 > _MAX_DENSE_BYTES:
+            raise SelectionError(
+                f"expected a sparse matrix that fits into {_MAX_DENSE_BYTES / 1e9:.0f} GB as a dense one, got shape "
+                f"{value.shape}: reduce its columns first, for instance with sklearn's TruncatedSVD",
+                code="too-large",
+            )
+        return np.asarray(value.toarray())
+    if hasattr(value, "column_names") and hasattr(value, "schema"):  # an Arrow table
         columns = [as_array(column) for column in value.columns]
         if len(columns) == 1 and columns[0].ndim == 2:
             return columns[0]
         return np.column_stack(columns) if columns else np.empty((value.num_rows, 0))
-    if _is_frame(value):
-        return _from_frame(value)
+    if hasattr(value, "columns") and hasattr(value, "to_numpy"):  # a data frame
+        array = np.asarray(value.to_numpy())
+        with contextlib.suppress(TypeError, ValueError):  # `matrix` reports what cannot be converted
+            array = array.astype(np.float64) if array.dtype == object else array
+        return array
     if hasattr(value, "combine_chunks"):  # a chunked Arrow column
         value = value.combine_chunks()
     if hasattr(value, "to_numpy") and hasattr(value, "type"):  # an Arrow array
-        return _from_arrow(value)
+        if value.null_count:
+            raise SelectionError(
+                f"expected a column without nulls, got {value.null_count}: fill them in or drop those rows",
+                code="missing",
+            )
+        return rows_of_lists(value) if is_list(value.type) else value.to_numpy(zero_copy_only=False)
     try:
         return np.asarray(value)
     except ValueError:
@@ -82,46 +97,10 @@ def column_names(value: Any) -> tuple[Any, ...] | None:
     """The column names of a data frame or an Arrow table; None for other input."""
     if isinstance(value, NamedMatrix):
         return value.columns
-    if _is_arrow_table(value):
+    if hasattr(value, "column_names") and hasattr(value, "schema"):
         lists = len(value.column_names) == 1 and is_list(value.schema.field(0).type)
         return None if lists else tuple(value.column_names)
-    return tuple(value.columns) if _is_frame(value) else None
-
-
-def _is_arrow_table(value: Any) -> bool:
-    return hasattr(value, "column_names") and hasattr(value, "schema")
-
-
-def _is_frame(value: Any) -> bool:
-    return hasattr(value, "columns") and hasattr(value, "to_numpy")
-
-
-def _from_sparse(value: Any) -> np.ndarray:
-    if math.prod(value.shape) * 8 > _MAX_DENSE_BYTES:
-        raise SelectionError(
-            f"expected a sparse matrix that fits into {_MAX_DENSE_BYTES / 1e9:.0f} GB as a dense one, got shape "
-            f"{value.shape}: reduce its columns first, for instance with sklearn's TruncatedSVD",
-            code="too-large",
-        )
-    return np.asarray(value.toarray())
-
-
-def _from_frame(frame: Any) -> np.ndarray:
-    array = np.asarray(frame.to_numpy())
-    if array.dtype == object:
-        try:
-            return array.astype(np.float64)
-        except (TypeError, ValueError):
-            return array  # `matrix` reports it
-    return array
-
-
-def _from_arrow(column: Any) -> np.ndarray:
-    if column.null_count:
-        raise SelectionError(
-            f"expected a column without nulls, got {column.null_count}: fill them in or drop those rows", code="missing"
-        )
-    return rows_of_lists(column) if is_list(column.type) else column.to_numpy(zero_copy_only=False)
+    return tuple(value.columns) if hasattr(value, "columns") and hasattr(value, "to_numpy") else None
 
 
 def is_list(kind: Any) -> bool:
@@ -166,6 +145,23 @@ def matrix(value: Any, name: str, *, first_row: int = 0) -> np.ndarray:
                 code="not-finite",
             )
     return array
+
+
+def unit_rows(matrix: np.ndarray, name: str) -> np.ndarray:
+    """The rows scaled to length 1, for cosine distances, (n, d)."""
+    scaled = np.empty_like(matrix)
+    for part in row_blocks(*matrix.shape):
+        block = matrix[part].astype(np.float64)
+        largest = np.abs(block).max(axis=1, keepdims=True)
+        if not largest.all():
+            raise SelectionError(
+                f"expected {name} of a length above 0 with metric='cosine', got zeros in row "
+                f"{part.start + int(np.argmin(largest))}: drop that row, or use metric='euclidean'",
+                code="zero-length",
+            )
+        block /= largest
+        scaled[part] = block / np.linalg.norm(block, axis=1, keepdims=True)
+    return scaled
 
 
 def probabilities(value: Any, *, first_row: int = 0) -> np.ndarray:
@@ -220,19 +216,20 @@ def column_labels(
     columns: Sequence[Any] | None = None,
     first_row: int = 0,
 ) -> Labels:
-    """Labels as columns of a classifier's output: by `classes`, by the columns' names, by the order of the labels.
-
-    Args:
-        classes: the label of each column, in order.
-        columns: the names of the columns, where they have names.
-        first_row: the number of the first row in error messages.
-    """
+    """Labels as columns of a classifier's output: by `classes`, the names of `columns`, or the order of the labels."""
     array = label_array(value)
     notes: tuple[str, ...] = ()
     if classes is None:
         classes, notes = column_classes(np.unique(array), num_columns, columns, _categories(value))
     elif columns is not None:
-        _check_agreement(label_array(classes).astype(str).tolist(), columns)
+        given = label_array(classes).astype(str).tolist()
+        for read in _readings(columns):
+            if sorted(read) == sorted(given) and read != given:
+                raise SelectionError(
+                    f"expected classes= in the order of the columns ({_listed(read)}), got {_listed(given)}: "
+                    "leave classes= out, and columns are matched by name",
+                    code="classes",
+                )
     if classes is None:
         outside = (array < 0) | (array >= num_columns)
         if outside.any():
@@ -284,16 +281,18 @@ def column_classes(
                 if not (numeric and all(_WHOLE.fullmatch(name) for name in names)):
                     return tuple(names), note
                 return (None, ()) if names == positions else (tuple(int(name) for name in names), note)
-        numbered = any(names in (positions, _counting_from_one(names)) for names in _readings(columns))
+        from_one = [str(number) for number in range(1, len(columns) + 1)]
+        numbered = any(names in (positions, from_one) for names in _readings(columns))
         if not numbered and not numeric:
             raise SelectionError(
                 f"expected columns named like the labels ({_listed(sort_naturally(texts))}), got columns "
-                f"{_listed([str(name) for name in columns])}: rename them, or give classes= in column order",
+                f"{_listed(columns)}: rename them, or give classes= in column order",
                 code="column-names",
             )
         if not numbered:
             named = ", ".join(f"{place} is {str(name)[:40]!r}" for place, name in enumerate(columns[:3]))
-            return None, (f"labels are whole numbers: used them as column positions ({named}{_more(columns, 3)})",)
+            more = f", ... ({len(columns)} in all)" if len(columns) > 3 else ""
+            return None, (f"labels are whole numbers: used them as column positions ({named}{more})",)
     if categories is not None:
         order = [str(name) for name in label_array(np.asarray(categories)).tolist()]
         order = order if len(order) == num_columns else [name for name in order if name in texts]
@@ -331,26 +330,9 @@ def _readings(columns: Sequence[Any]) -> list[list[str]]:
     return found
 
 
-def _counting_from_one(names: list[str]) -> list[str]:
-    return [str(place) for place in range(1, len(names) + 1)]
-
-
-def _check_agreement(classes: list[str], columns: Sequence[Any]) -> None:
-    for names in _readings(columns):
-        if sorted(names) == sorted(classes) and names != classes:
-            raise SelectionError(
-                f"expected classes= in the order of the columns ({_listed(names)}), got {_listed(classes)}: "
-                "leave classes= out, and columns are matched by name",
-                code="classes",
-            )
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(repr(name[:40]) for name in names[:8]) + _more(names, 8)
-
-
-def _more(names: Sequence[Any], shown: int) -> str:
-    return f", ... ({len(names)} in all)" if len(names) > shown else ""
+def _listed(names: Sequence[Any]) -> str:
+    more = f", ... ({len(names)} in all)" if len(names) > 8 else ""
+    return ", ".join(repr(str(name)[:40]) for name in names[:8]) + more
 
 
 def index_among(names: np.ndarray, labels: np.ndarray) -> np.ndarray:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from synthsieve.distributed.selection.job import ClassPlan, Job, block_name, part_name, sample_name
+from synthsieve.distributed.selection.job import ClassPlan, Job
 from synthsieve.distributed.selection.partition import is_sampled
 from synthsieve.io.files import atomic_write
 from synthsieve.io.parquet import arrow_source
@@ -17,7 +17,7 @@ from synthsieve.selection.files import write_selected
 from synthsieve.selection.result import outcome_table, row_columns
 from synthsieve.selection.tables import batches
 
-OUTCOMES, SELECTED, PICKS = "selection", "selected", "picks"
+OUTCOMES, SELECTED = "selection", "selected"
 # A sample of this many rows of each large class decides the splits and each part's share of the picks; with many parts,
 # this many for each.
 _SAMPLE = 20_000
@@ -36,7 +36,7 @@ def score(job: Job, number: int) -> dict[str, Any]:
         assert job.classes is not None
         label = validation.index_among(np.asarray(job.classes), validation.label_array(labels))
         nothing = {"entropy": np.full(len(label), np.nan), "contradicted": np.zeros(len(label), dtype=bool)}
-        job.work.save(block_name(number), label=label, **nothing)
+        job.work.save("blocks", number, label=label, **nothing)
         return {"columns": 0, "warnings": []}
     output = job.read_output(number, kind)
     first_row, ceiling = job.blocks[number].first_row, job.options.entropy_ceiling
@@ -45,7 +45,7 @@ def score(job: Job, number: int) -> dict[str, Any]:
         warnings.simplefilter("always", PrecisionWarning)
         entropy = entropy_of(output, kind, entropy_ceiling=ceiling)  # type: ignore[arg-type]
     contradicted = output.argmax(axis=1) != label
-    job.work.save(block_name(number), label=label, entropy=entropy, contradicted=contradicted)
+    job.work.save("blocks", number, label=label, entropy=entropy, contradicted=contradicted)
     return {"columns": output.shape[1], "warnings": [str(warning.message) for warning in caught]}
 
 
@@ -61,7 +61,7 @@ def sample(job: Job, classes: tuple[ClassPlan, ...], number: int) -> dict[str, A
             of_class = label == plan.label
             sampled[of_class] = is_sampled(first_row, rows[of_class], rate, job.options.seed)
     points = job.points(number, rows[sampled], label[sampled])
-    job.work.save(sample_name(number), points=points, label=label[sampled])
+    job.work.save("sample", number, points=points, label=label[sampled])
     return {}
 
 
@@ -87,11 +87,12 @@ def sort(job: Job, classes: tuple[ClassPlan, ...], number: int) -> dict[str, Any
     order = first[np.argsort(part[first], kind="stable")]
     place = np.empty(len(rows), dtype=np.int64)
     place[order] = np.arange(len(order))
-    sizes = np.bincount(part[order], minlength=sum(plan.num_parts for plan in classes))
+    sizes = np.bincount(part[order], minlength=sum(len(plan.parts) for plan in classes))
     which_point = np.full(job.blocks[number].num_rows, -1, dtype=np.int64)
     which_point[rows] = place[which]
     job.work.save(
-        block_name(number),
+        "blocks",
+        number,
         points=points[order],
         row=rows[order] + job.blocks[number].first_row,
         multiplicity=np.bincount(place[which], minlength=len(order)).astype(np.float64),
@@ -103,8 +104,8 @@ def sort(job: Job, classes: tuple[ClassPlan, ...], number: int) -> dict[str, Any
 
 def _kept(job: Job, number: int) -> tuple[np.ndarray, np.ndarray]:
     """Classes and places of the rows of a block that survived."""
-    rows = np.flatnonzero(job.work.load(block_name(number), "reason") == Reason.KEPT)
-    return np.array(job.work.load(block_name(number), "label"))[rows], rows
+    rows = np.flatnonzero(job.work.load("blocks", number, "reason") == Reason.KEPT)
+    return np.array(job.work.load("blocks", number, "label"))[rows], rows
 
 
 def write(job: Job, number: int) -> dict[str, Any]:
@@ -123,24 +124,24 @@ def write(job: Job, number: int) -> dict[str, Any]:
 
 def _row_columns(job: Job, number: int) -> dict[str, np.ndarray]:
     """The columns of `Selection.rows` for one block."""
-    block, name = job.blocks[number], block_name(number)
-    which = job.work.load(name, "which")
+    block = job.blocks[number]
+    which = job.work.load("blocks", number, "which")
     assignment = np.full(block.num_rows, -1, dtype=np.int64)
     assignment[which >= 0] = _assignment(job, number)[which[which >= 0]]
-    picked = job.work.load(PICKS, "row")
+    picked = job.work.load("picks", 0, "row")
     span = slice(*np.searchsorted(picked, [block.first_row, block.first_row + block.num_rows]).tolist())
-    picks = {key: np.array(job.work.load(PICKS, key)[span]) for key in ("row", "rank", "weight")}
-    entropy, reason = (np.array(job.work.load(name, key)) for key in ("entropy", "reason"))
-    mean_weight = float(np.mean(job.work.load(PICKS, "weight")))
+    picks = {key: np.array(job.work.load("picks", 0, key)[span]) for key in ("row", "rank", "weight")}
+    entropy, reason = (np.array(job.work.load("blocks", number, key)) for key in ("entropy", "reason"))
+    mean_weight = float(np.mean(job.work.load("picks", 0, "weight")))
     return row_columns(block.first_row, picks, mean_weight, entropy, assignment, reason)
 
 
 def _assignment(job: Job, number: int) -> np.ndarray:
     """The row that represents each of a block's points, in the order of `sort`."""
-    offsets = job.work.load(block_name(number), "offsets")
+    offsets = job.work.load("blocks", number, "offsets")
     found = np.empty(int(offsets[-1]), dtype=np.int64)
     for part in np.flatnonzero(np.diff(offsets)).tolist():
-        begin = int(job.work.load(part_name(part), "starts")[number])
+        begin = int(job.work.load("parts", part, "starts")[number])
         size = int(offsets[part + 1] - offsets[part])
-        found[offsets[part] : offsets[part + 1]] = job.work.load(part_name(part), "assignment")[begin : begin + size]
+        found[offsets[part] : offsets[part + 1]] = job.work.load("parts", part, "assignment")[begin : begin + size]
     return found

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from synthsieve.distributed.selection.job import ClassPlan, Job, block_name, part_name, sample_name
+from synthsieve.distributed.selection.job import ClassPlan, Job
 from synthsieve.distributed.selection.partition import split
 from synthsieve.io.random_streams import derive_seed
 from synthsieve.selection.options import Method
@@ -43,21 +43,17 @@ def divide(job: Job, classes: tuple[ClassPlan, ...], number: int) -> dict[str, A
     plan = classes[number]
     parts = job.wanted_parts(plan.size)
     if parts == 1:
-        return {"splits": None}
-    found = []
-    for name in map(sample_name, range(len(job.blocks))):
-        found.append(job.work.load(name, "points")[job.work.load(name, "label") == plan.label])
-    points = np.concatenate(found)
+        return {}
+    samples = [[job.work.load("sample", block, key) for key in ("points", "label")] for block in range(len(job.blocks))]
+    points = np.concatenate([of_block[label == plan.label] for of_block, label in samples])
     splits = split(points, parts)
     chosen = splits.leaf_of(points)
     if job.options.method is not Method.RANDOM:
         count = max(1, min(len(points), round(len(points) * plan.count / plan.size)))
-        picks = _coreset(
-            job, plan, points, plan.place, budget=count, method=Method.AUTO, refine=False, memory_limit=None
-        )
-        chosen = chosen[picks.indices]
+        changes: dict[str, Any] = {"budget": count, "method": Method.AUTO, "refine": False, "memory_limit": None}
+        chosen = chosen[_coreset(job, plan, points, plan.place, **changes).indices]
     shares = np.bincount(chosen, minlength=splits.num_leaves) / len(chosen)
-    return {"splits": splits.as_dict(), "shares": shares.tolist(), "picks": len(chosen)}
+    return {"splits": splits.tree, "shares": shares.tolist(), "picks": len(chosen)}
 
 
 def _coreset(
@@ -66,13 +62,11 @@ def _coreset(
     """The in-memory coreset of one class, with the random stream of the class at `place` among all classes."""
     from synthsieve.selection.coreset import coreset
 
-    if "epsilon" not in options:
-        options["epsilon"] = None
     entropy = np.random.SeedSequence(derive_seed(job.options.seed, "selection"), n_children_spawned=place)
     return coreset(
         points,
         np.full(len(points), plan.label, dtype=np.int32),
-        replace(job.options, n_jobs=1, **options),
+        replace(job.options, **{"n_jobs": 1, "epsilon": None, **options}),
         rng=np.random.Generator(np.random.PCG64(entropy)),
         sample_weight=weight,
         names=job.classes,
@@ -81,14 +75,13 @@ def _coreset(
 
 def _gather(job: Job, part: int) -> _PartPoints:
     """A part's points of every block, in the order of their rows."""
-    pieces = {key: [np.array(job.work.load(block_name(0), key)[:0])] for key in ("points", "row", "multiplicity")}
+    pieces: dict[str, list[np.ndarray]] = {key: [] for key in ("points", "row", "multiplicity")}
     sizes = [0]
-    for name in map(block_name, range(len(job.blocks))):
-        begin, end = job.work.load(name, "offsets")[part : part + 2].tolist()
+    for block in range(len(job.blocks)):
+        begin, end = job.work.load("blocks", block, "offsets")[part : part + 2].tolist()
         sizes.append(end - begin)
-        if end > begin:
-            for key, found in pieces.items():
-                found.append(np.array(job.work.load(name, key)[begin:end]))
+        for key, found in pieces.items():
+            found.append(np.array(job.work.load("blocks", block, key)[begin:end]))
     return _PartPoints(**{key: np.concatenate(found) for key, found in pieces.items()}, starts=np.cumsum(sizes))
 
 
@@ -99,12 +92,14 @@ def num_candidates(job: Job, plan: ClassPlan, sizes: np.ndarray) -> list[int]:
     share = np.array(plan.shares)
     margin = _DEVIATIONS * plan.count * np.sqrt(share * (1 - share) / plan.picks_in_sample)
     if _chooses_among_candidates(job, plan):
-        least = min(_MIN_PICKS_A_PART, job.options.part_rows // plan.num_parts)
+        least = min(_MIN_PICKS_A_PART, job.options.part_rows // len(plan.parts))
         wanted = np.maximum(least, np.ceil(2 * share * plan.count + margin)).astype(np.int64)
     elif job.options.method.is_greedy and not job.options.refine:
         wanted = np.maximum(1, np.ceil(_SURPLUS * share * plan.count + margin)).astype(np.int64)
     else:
-        wanted = _round_to_sum(share * plan.count, plan.count)
+        exact = share * plan.count
+        wanted = np.floor(exact).astype(np.int64)  # by largest remainder
+        wanted[np.argsort(wanted - exact, kind="stable")[: plan.count - int(wanted.sum())]] += 1
     wanted = np.minimum(wanted, sizes)
     missing = plan.count - int(wanted.sum())
     for part in np.argsort(-(sizes - wanted), kind="stable"):  # if some parts have too few points, others give more
@@ -116,16 +111,8 @@ def num_candidates(job: Job, plan: ClassPlan, sizes: np.ndarray) -> list[int]:
 
 def _chooses_among_candidates(job: Job, plan: ClassPlan) -> bool:
     """Whether the second round is greedy over the candidates themselves."""
-    few = plan.count < _MIN_PICKS_A_PART * plan.num_parts and plan.count <= job.options.part_rows
+    few = plan.count < _MIN_PICKS_A_PART * len(plan.parts) and plan.count <= job.options.part_rows
     return plan.splits is not None and job.options.method.is_greedy and not plan.bound and few
-
-
-def _round_to_sum(exact: np.ndarray, total: int) -> np.ndarray:
-    """Whole numbers near `exact` that sum to `total`, by largest remainder."""
-    whole = np.floor(exact).astype(np.int64)
-    order = np.argsort(whole - exact, kind="stable")
-    whole[order[: total - int(whole.sum())]] += 1
-    return whole
 
 
 def select_local(job: Job, classes: tuple[ClassPlan, ...], wanted: tuple[int, ...], part: int) -> dict[str, Any]:
@@ -147,7 +134,8 @@ def select_local(job: Job, classes: tuple[ClassPlan, ...], wanted: tuple[int, ..
     )
     figures = chosen.figures[0]
     job.work.save(
-        part_name(part),
+        "parts",
+        part,
         row=given.row[chosen.indices],
         points=given.points[chosen.indices],
         weights=chosen.weights,
@@ -161,7 +149,7 @@ def select_local(job: Job, classes: tuple[ClassPlan, ...], wanted: tuple[int, ..
         "notes": [note for note in chosen.notes if _HEAVY not in note],
     }
     if single:
-        job.work.save(part_name(part), assignment=given.row[chosen.assignment])
+        job.work.save("parts", part, assignment=given.row[chosen.assignment])
         result |= {"bound": chosen.gradient_bound, "difference": chosen.difference.tolist()}
     return result
 
@@ -172,10 +160,10 @@ def merge_candidates(job: Job, classes: tuple[ClassPlan, ...], number: int) -> d
     if plan.splits is None:
         return {}
     found: dict[str, list[np.ndarray]] = {key: [] for key in ("row", "points", "weights", "gains")}
-    for name in map(part_name, plan.parts):
-        if (job.work.path / name / "gains.npy").exists():  # else it had no share
+    for part in plan.parts:
+        if (job.work.place("parts", part) / "gains.npy").exists():  # else it had no share
             for key, arrays in found.items():
-                arrays.append(np.array(job.work.load(name, key)))
+                arrays.append(np.array(job.work.load("parts", part, key)))
     row, points, weights = (np.concatenate(found[key]) for key in ("row", "points", "weights"))
     notes, exchanges = [], 0
     if _chooses_among_candidates(job, plan):
@@ -186,7 +174,7 @@ def merge_candidates(job: Job, classes: tuple[ClassPlan, ...], number: int) -> d
         turn = np.concatenate([np.arange(len(gains)) for gains in found["gains"]])
         gain = np.concatenate([np.minimum.accumulate(gains) for gains in found["gains"]])
         best = np.lexsort((row, turn, -gain))[: None if plan.bound else plan.count]
-    job.work.save(plan.name, row=row[best], points=points[best])
+    job.work.save("classes", plan.label, row=row[best], points=points[best])
     return {"exchanges": exchanges, "notes": notes}
 
 
@@ -200,15 +188,16 @@ def assign_points(job: Job, classes: tuple[ClassPlan, ...], part: int) -> dict[s
     if plan.splits is None:
         return {}
     given = _gather(job, part)
-    picks = np.array(job.work.load(plan.name, "points"), dtype=np.float64)
-    row, points = job.work.load(plan.name, "row"), given.points.astype(np.float64)
+    picks = np.array(job.work.load("classes", plan.label, "points"), dtype=np.float64)
+    row, points = job.work.load("classes", plan.label, "row"), given.points.astype(np.float64)
     exponent = int(np.frexp(max(np.abs(picks).max(), np.abs(points).max(initial=0.0)))[1])  # no square overflows
     _, nearest = cKDTree(np.ldexp(picks, -exponent)).query(np.ldexp(points, -exponent))
     apart = np.ldexp(points - picks[nearest], -exponent)
     bound = float(given.multiplicity @ np.linalg.norm(apart, axis=1))
     ordinal, back = np.unique(nearest, return_inverse=True)
     job.work.save(
-        part_name(part),
+        "parts",
+        part,
         assignment=row[nearest],
         starts=given.starts,
         ordinal=ordinal,
@@ -224,10 +213,10 @@ def assign_points(job: Job, classes: tuple[ClassPlan, ...], part: int) -> dict[s
 def picks_of(job: Job, plan: ClassPlan) -> tuple[np.ndarray, np.ndarray]:
     """Rows and weights of a class's picks, in pick order."""
     if plan.splits is None:
-        name = part_name(plan.first_part)
-        return np.array(job.work.load(name, "row")), np.array(job.work.load(name, "weights"))
-    rows = np.array(job.work.load(plan.name, "row"))
+        rows, weights = (np.array(job.work.load("parts", plan.first_part, key)) for key in ("row", "weights"))
+        return rows, weights
+    rows = np.array(job.work.load("classes", plan.label, "row"))
     weights = np.zeros(len(rows))
-    for name in map(part_name, plan.parts):
-        weights[job.work.load(name, "ordinal")] += job.work.load(name, "weight_of_pick")
+    for part in plan.parts:
+        weights[job.work.load("parts", part, "ordinal")] += job.work.load("parts", part, "weight_of_pick")
     return rows, weights

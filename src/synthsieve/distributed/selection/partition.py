@@ -6,8 +6,7 @@ everywhere. Equal points always lie in one box, so none is picked twice.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,64 +16,35 @@ from synthsieve.io.random_streams import derive_seed
 
 @dataclass(frozen=True)
 class Splits:
-    """The inner nodes of a tree; a child below 0 is the leaf `-1 - child`.
+    """A tree: None for a part, or [column, value, tree where `point[column] < value`, tree of the others]."""
 
-    Attributes:
-        column, value: a point goes left where `point[column] < value`.
-        left, right: the children of each node.
-        num_leaves: how many parts there are.
-    """
+    tree: Any
 
-    column: tuple[int, ...]
-    value: tuple[float, ...]
-    left: tuple[int, ...]
-    right: tuple[int, ...]
-    num_leaves: int
+    @property
+    def num_leaves(self) -> int:
+        """How many parts there are."""
+        return 1 if self.tree is None else sum(Splits(child).num_leaves for child in self.tree[2:])
 
     def leaf_of(self, points: np.ndarray) -> np.ndarray:
         """The part of each point: int64 (n,) for (n, d)."""
         leaf = np.zeros(len(points), dtype=np.int64)
-        waiting = [(0, np.arange(len(points)))] if self.column else []
-        while waiting:
-            node, rows = waiting.pop()
-            goes_left = points[rows, self.column[node]] < self.value[node]
-            for child, below in ((self.left[node], rows[goes_left]), (self.right[node], rows[~goes_left])):
-                if child < 0:
-                    leaf[below] = -1 - child
-                else:
-                    waiting.append((child, below))
+        if self.tree is not None:
+            column, value, below, above = self.tree
+            goes_left = points[:, column] < value
+            leaf[goes_left] = Splits(below).leaf_of(points[goes_left])
+            leaf[~goes_left] = Splits(below).num_leaves + Splits(above).leaf_of(points[~goes_left])
         return leaf
-
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, value: Mapping[str, Any]) -> Splits:
-        lists = {name: tuple(value[name]) for name in ("column", "value", "left", "right")}
-        return cls(**lists, num_leaves=int(value["num_leaves"]))
 
 
 def split(points: np.ndarray, parts: int) -> Splits:
     """Splits of a sample (n, d) into `parts` boxes of nearly equal size; fewer if it has too few distinct points."""
-    nodes: list[list[Any]] = []
-    leaves = 0
-    waiting: list[tuple[np.ndarray, int, int, int]] = [(np.arange(len(points)), parts, -1, 0)]
-    while waiting:
-        rows, wanted, parent, side = waiting.pop()
-        cut = _cut(points[rows], wanted // 2 / wanted) if wanted > 1 else None
-        if cut is None:
-            name, leaves = -1 - leaves, leaves + 1
-        else:
-            column, value = cut
-            name = len(nodes)
-            nodes.append([column, value, 0, 0])
-            goes_left = points[rows, column] < value
-            waiting.append((rows[~goes_left], wanted - wanted // 2, name, 3))
-            waiting.append((rows[goes_left], wanted // 2, name, 2))
-        if parent >= 0:
-            nodes[parent][side] = name
-    columns = {key: [node[k] for node in nodes] for k, key in enumerate(("column", "value", "left", "right"))}
-    return Splits.from_dict({**columns, "num_leaves": leaves})
+    cut = _cut(points, parts // 2 / parts) if parts > 1 else None
+    if cut is None:
+        return Splits(None)
+    column, value = cut
+    goes_left = points[:, column] < value
+    below, above = split(points[goes_left], parts // 2), split(points[~goes_left], parts - parts // 2)
+    return Splits([column, value, below.tree, above.tree])
 
 
 def _cut(points: np.ndarray, share: float) -> tuple[int, float] | None:

@@ -17,10 +17,8 @@ import numpy as np
 
 from synthsieve.distributed.engine import Engine, Work
 from synthsieve.distributed.selection import block_stages, part_stages
-from synthsieve.distributed.selection.blocks import cut, rows_in_a_block
-from synthsieve.distributed.selection.job import ClassPlan, Job, block_name
+from synthsieve.distributed.selection.job import ClassPlan, Job, WorkFolder, cut, rows_in_a_block
 from synthsieve.distributed.selection.partition import Splits
-from synthsieve.distributed.selection.work_dir import WorkFolder
 from synthsieve.errors import SelectionError
 from synthsieve.io.files import write_json
 from synthsieve.io.progress import NullProgress, Progress
@@ -42,18 +40,9 @@ from synthsieve.selection.select import check_can_filter
 from synthsieve.selection.tables import Shards, batches, read_matrix
 
 WRITTEN = (block_stages.OUTCOMES, block_stages.SELECTED, "summary.json")
-# The relative cost of each stage, for progress.
-_COSTS = {
-    "scanning labels": 0.2,
-    "scoring": 1.0,
-    "sampling": 0.5,
-    "dividing": 1.0,
-    "sorting": 1.0,
-    "choosing": 30.0,
-    "merging": 1.0,
-    "assigning": 5.0,
-    "writing": 1.0,
-}
+# The cost of the stages relative to the others, for progress.
+_COSTS = {"scanning labels": 0.2, "sampling": 0.5, "choosing": 30.0, "assigning": 5.0}
+_TOTAL_COST = 40.7
 
 
 def select_shards(
@@ -78,7 +67,9 @@ def select_shards(
     created, progress = not out.exists(), progress or NullProgress()
     work = WorkFolder.within(out)
     try:
-        widths = _widths(shards)
+        file = next(file for file, rows in zip(shards.files, shards.file_rows, strict=True) if rows)
+        kinds = shards.outputs.items()
+        widths = {kind: read_matrix(batches(file, columns, 0, 1), columns, 1).shape[1] for kind, columns in kinds}
         job = Job(shards, cut(shards, rows_in_a_block(max(widths.values()))), work, options, widths=widths)
         stages = _Stages(engine, len(job.blocks), progress)
         selection = _select(job, stages)
@@ -97,26 +88,19 @@ def select_shards(
             out.rmdir()
 
 
-def _widths(shards: Shards) -> dict[str, int]:
-    """How many numbers the first row has of each kind of output."""
-    file = next(file for file, rows in zip(shards.files, shards.file_rows, strict=True) if rows)
-    return {
-        kind: read_matrix(batches(file, columns, 0, 1), columns, 1).shape[1] for kind, columns in shards.outputs.items()
-    }
-
-
 def _select(job: Job, stages: _Stages) -> Selection:
     job, notes = _with_classes(job, stages)
     scored = list(stages.blocks("scoring", partial(block_stages.score, job)))
     warnings = dict.fromkeys(message for result in scored for message in result["warnings"])
     names = job.classes or tuple(range(max(result["columns"] for result in scored)))
-    label, entropy, contradicted = (_column(job, key) for key in ("label", "entropy", "contradicted"))
+    label, entropy, contradicted = (
+        np.concatenate([job.work.load("blocks", number, key) for number in range(len(job.blocks))])
+        for key in ("label", "entropy", "contradicted")
+    )
     survivors = _filter(job, label, entropy, contradicted)
-    num_rows, num_kept = (np.bincount(which, minlength=len(names)) for which in (label, label[survivors.kept]))
-    classes = _plan_classes(job, num_kept, stages)
+    classes = _plan_classes(job, np.bincount(label[survivors.kept], minlength=len(names)), stages)
     rows, weights, figures, difference, more = _choose(job, classes, stages)
-    for _ in stages.blocks("writing", partial(block_stages.write, job)):
-        pass
+    list(stages.blocks("writing", partial(block_stages.write, job)))
     wrong = None if job.output is None else Contradicted.count(label, contradicted, survivors.kept, rows)
     return Selection(
         indices=rows,
@@ -132,7 +116,7 @@ def _select(job: Job, stages: _Stages) -> Selection:
             *notes,
             *more,
             *heavy_notes(figures, [str(names[one.label]) for one in figures]),
-            *lost_class_notes(num_kept, num_rows, names),
+            *lost_class_notes(label, survivors.kept, names),
             *(() if wrong is None else wrong.notes()),
         ),
         rejected_counts=count_reasons(survivors.reason),
@@ -157,11 +141,6 @@ def _with_classes(job: Job, stages: _Stages) -> tuple[Job, tuple[str, ...]]:
     return replace(job, classes=classes), notes
 
 
-def _column(job: Job, key: str) -> np.ndarray:
-    """A column of all rows."""
-    return np.concatenate([job.work.load(block_name(number), key) for number in range(len(job.blocks))])
-
-
 def _filter(job: Job, label: np.ndarray, entropy: np.ndarray, contradicted: np.ndarray) -> Survivors:
     """The outcome of the filter, which is also saved block by block."""
     if job.output is None:
@@ -170,7 +149,7 @@ def _filter(job: Job, label: np.ndarray, entropy: np.ndarray, contradicted: np.n
         survivors = filter_rows(entropy, label, np.where(contradicted, -1, label), job.options)
     for number, block in enumerate(job.blocks):
         rows = slice(block.first_row, block.first_row + block.num_rows)
-        job.work.save(block_name(number), reason=survivors.reason[rows])
+        job.work.save("blocks", number, reason=survivors.reason[rows])
     return survivors
 
 
@@ -184,18 +163,17 @@ def _plan_classes(job: Job, kept: np.ndarray, stages: _Stages) -> tuple[ClassPla
     )
     if not any(job.wanted_parts(plan.size) > 1 for plan in classes):
         return tuple(replace(plan, first_part=place) for place, plan in enumerate(classes))
-    for _ in stages.blocks("sampling", partial(block_stages.sample, job, classes)):
-        pass
+    list(stages.blocks("sampling", partial(block_stages.sample, job, classes)))
     planned, first = [], 0
     divided = stages.parts("dividing", partial(part_stages.divide, job, classes), len(classes))
     for plan, result in zip(classes, divided, strict=True):
         plan = replace(plan, first_part=first)
-        if result["splits"] is not None:
-            splits = Splits.from_dict(result["splits"])
-            plan = replace(plan, splits=splits, shares=tuple(result["shares"]), picks_in_sample=result["picks"])
+        if result:
+            splits, shares = Splits(result["splits"]), tuple(result["shares"])
+            plan = replace(plan, splits=splits, shares=shares, picks_in_sample=result["picks"])
         planned.append(plan)
-        first += plan.num_parts
-    job.work.drop("sample")
+        first += len(plan.parts)
+    job.work.remove("sample")
     return tuple(planned)
 
 
@@ -203,7 +181,7 @@ def _choose(
     job: Job, classes: tuple[ClassPlan, ...], stages: _Stages
 ) -> tuple[np.ndarray, np.ndarray, tuple[ClassFigures, ...], np.ndarray, list[str]]:
     """Both rounds and the assignment of all points: rows, weights, figures, summed gradient difference, notes."""
-    num_parts = sum(plan.num_parts for plan in classes)
+    num_parts = sum(len(plan.parts) for plan in classes)
     sizes = np.zeros(num_parts, dtype=np.int64)
     for result in stages.blocks("sorting", partial(block_stages.sort, job, classes)):
         for part, size in result["sizes"]:
@@ -224,39 +202,28 @@ def _choose(
         picks.append((rows, np.arange(len(rows)), weights))
         local = [first[part] for part in plan.parts]
         measured = local if plan.splits is None else [assigned[part] for part in plan.parts]
-        one, of_class = _figures(plan, weights, local, merged[plan.place], measured)
-        figures.append(one)
+        of_class = np.sum([np.array(result["difference"]) for result in measured], axis=0)
         difference = difference + of_class
+        one = ClassFigures(
+            label=plan.label,
+            size=plan.size,
+            distinct=sum(result["distinct"] for result in measured),
+            selected=len(weights),
+            weight=float(weights.sum()),
+            gradient_bound=float(sum(result["bound"] for result in measured)),
+            gradient_error=length(of_class),
+            heaviest=float(weights.max() / plan.size),
+            method=Method(next(result["method"] for result in local if "method" in result)),
+            exchanges=sum(result.get("exchanges", 0) for result in (*local, merged[plan.place])),
+        )
+        figures.append(one)
         if plan.splits is not None:
             name = plan.label if job.classes is None else job.classes[plan.label]
-            notes.append(f"class {name}: {plan.size:,} rows selected from in {plan.num_parts} parts, in two rounds")
+            notes.append(f"class {name}: {plan.size:,} rows selected from in {len(plan.parts)} parts, in two rounds")
     row, rank, weight = (np.concatenate(column) for column in zip(*picks, strict=True))
     order = np.argsort(row)
-    job.work.save(block_stages.PICKS, row=row[order], rank=rank[order], weight=weight[order])
+    job.work.save("picks", 0, row=row[order], rank=rank[order], weight=weight[order])
     return row, weight, tuple(figures), difference, notes
-
-
-def _figures(
-    plan: ClassPlan,
-    weights: np.ndarray,
-    local: list[dict[str, Any]],
-    merged: dict[str, Any],
-    measured: list[dict[str, Any]],
-) -> tuple[ClassFigures, np.ndarray]:
-    difference = np.sum([np.array(result["difference"]) for result in measured], axis=0)
-    figures = ClassFigures(
-        label=plan.label,
-        size=plan.size,
-        distinct=sum(result["distinct"] for result in measured),
-        selected=len(weights),
-        weight=float(weights.sum()),
-        gradient_bound=float(sum(result["bound"] for result in measured)),
-        gradient_error=length(difference),
-        heaviest=float(weights.max() / plan.size),
-        method=Method(next(result["method"] for result in local if "method" in result)),
-        exchanges=sum(result.get("exchanges", 0) for result in (*local, merged)),
-    )
-    return figures, difference
 
 
 class _Stages:
@@ -274,10 +241,9 @@ class _Stages:
         return self._run(name, self.engine.parts(work, count), count)
 
     def _run(self, name: str, results: Iterator[dict[str, Any]], count: int) -> Iterator[dict[str, Any]]:
-        started = time.perf_counter()
+        started, cost = time.perf_counter(), _COSTS.get(name, 1.0)
         for number, result in enumerate(results):
-            done = self.done + _COSTS[name] * number / count
-            self.progress.update(round(1000 * done / sum(_COSTS.values())), 1000, name)
+            self.progress.update(round(1000 * (self.done + cost * number / count) / _TOTAL_COST), 1000, name)
             yield result
-        self.done += _COSTS[name]
+        self.done += cost
         self.seconds[name] = time.perf_counter() - started

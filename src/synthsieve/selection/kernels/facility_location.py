@@ -193,14 +193,7 @@ class FacilityLocation:
             self._shift(Source(*source), old, new, rising=False)
 
     def _shift(
-        self,
-        source: Source,
-        old: np.ndarray,
-        new: np.ndarray,
-        *,
-        rising: bool,
-        turn: int = 0,
-        rounds: int = 1,
+        self, source: Source, old: np.ndarray, new: np.ndarray, *, rising: bool, turn: int = 0, rounds: int = 1
     ) -> None:
         """Change the gains by the reaches of `source` going from `old` (from zero if `rising`) to `new`."""
         parts = self._parts(old.size * self.tiles.rows.size // rounds)

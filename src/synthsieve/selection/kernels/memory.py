@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from synthsieve.errors import SelectionError
 from synthsieve.selection.greedy import THINNING
+from synthsieve.selection.kernels.dense import CELL, MAX_PAIRS, PRODUCT
 from synthsieve.selection.kernels.facility_location import GATHERED_NUMBERS
 from synthsieve.selection.kernels.workers import available_cores
 from synthsieve.selection.options import Method, SelectionOptions, one_of
@@ -17,12 +18,19 @@ _FIXED = 24_000_000
 _BYTES_A_ROW = 80
 
 
-def estimate_memory(n: int, d: int, k: int, *, method: Method | str = Method.FAST, refine: bool = False) -> int:
+def estimate_memory(
+    n: int, d: int, k: int, *, method: Method | str = Method.FAST, refine: bool = False, dense: bool = False
+) -> int:
     """Bytes a selection of `k` among `n` points of `d` numbers needs beyond the points themselves, in one class.
 
-    A point needs its coordinates in float64, its share of a box, and its weight, reach, nearest pick and gain.
+    A point needs its coordinates in float64, its share of a box, and its weight, reach, nearest pick and gain. With
+    matrix products (`dense`), those of a cell or of all points in float32, products, and pairs of near points.
     """
     method = one_of(Method, method, "method")
+    if dense and not refine and method in (Method.EXACT, Method.FAST):
+        at_once = min(n, CELL) if method is Method.FAST else n
+        pairs = 8 * min(MAX_PAIRS, at_once**2 // 2)
+        return _FIXED + pairs + at_once * (4 * d + 600) + 8 * min(PRODUCT, 256 * at_once) + n * 60 + k * 24
     points = n * (8 * d + 2 * d + 12)
     state = n * (8 + 4 + 4 + 8)
     gains = 8 * n + 9 * min(n * d // 2, GATHERED_NUMBERS) if method.is_greedy else 0
@@ -58,6 +66,7 @@ def make_plan(
     reserved_bytes: int = 0,
     bytes_a_row: int = 0,
     called: Sequence[str] | None = None,
+    dense: bool = False,
 ) -> Plan:
     """Methods and threads that stay within the memory limit, and a note for every concession.
 
@@ -67,13 +76,15 @@ def make_plan(
         reserved_bytes: memory that is already in use and counts towards the limit.
         bytes_a_row: size of a point, where points are computed class by class.
         called: the name of each class, for notes.
+        dense: whether distances are computed by matrix products.
     """
     methods = [options.method.for_size(size) for size in sizes]
     threads = options.n_jobs or available_cores()
 
     def need(place: int) -> int:
         size, count = sizes[place], min(counts[place], sizes[place])
-        return size * bytes_a_row + estimate_memory(size, dims, count, method=methods[place], refine=options.refine)
+        needed = estimate_memory(size, dims, count, method=methods[place], refine=options.refine, dense=dense)
+        return size * bytes_a_row + needed
 
     def total() -> int:
         return reserved_bytes + sum(sorted(needs)[-at_once:])

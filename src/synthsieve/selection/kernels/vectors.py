@@ -157,6 +157,25 @@ class _Vectors:
         # Rounding may leave a little less than zero; where there is no point the result is NaN and stays NaN.
         return builder.select(builder.fcmp_ordered("<", total, zero), zero, total)
 
+    def squared_gaps(
+        self, first: ir.Value, near: ir.Value, far: ir.Value, corner: ir.Value, low: ir.Value, high: ir.Value
+    ) -> ir.Value:
+        """Squared distances from sixteen boxes `near` to `far` (points, if the same) to the box `low` to `high`.
+
+        `first` and `corner` are the places of the sixteen boxes and of the one.
+        """
+        builder = self.builder
+
+        def term(k: ir.Value, total: ir.Value) -> ir.Value:
+            place = builder.add(first, builder.mul(k, _INT(LANES)))
+            below = self.splat(self.load_scalar(low, builder.add(corner, k)))
+            above = self.splat(self.load_scalar(high, builder.add(corner, k)))
+            gap = self.larger(builder.fsub(self.load(near, place), above), builder.fsub(below, self.load(far, place)))
+            gap = self.larger(gap, self.constant(0.0))
+            return self.fma(gap, gap, total)
+
+        return self.sum_over(_INT(0), self.extent(0, 1), term)
+
     def nearer_by(self, units: ir.Value, reach: ir.Value, weight: ir.Value) -> ir.Value:
         """Whole units that points of `weight` gain when their reach falls to `units`: rint(weight (reach - units)+)."""
         shortfall = self.larger(self.builder.fsub(reach, units), self.constant(0.0))
@@ -226,23 +245,10 @@ def boxes_within(  # type: ignore[no-untyped-def]
 
     def generate(context: Any, builder: ir.IRBuilder, signature: Any, arguments: Any) -> ir.Value:
         vectors = _Vectors(context, builder, signature, arguments)
-        dims, lanes = vectors.extent(0, 1), _INT(LANES)
+        dims = vectors.extent(0, 1)
         other_low, other_high, low, high = (vectors.data(position) for position in (0, 1, 3, 4))
-        first = builder.mul(arguments[2], builder.mul(dims, lanes))
-        corner = builder.mul(arguments[5], dims)
-
-        def term(k: ir.Value, total: ir.Value) -> ir.Value:
-            place = builder.add(first, builder.mul(k, lanes))
-            below = vectors.splat(vectors.load_scalar(low, builder.add(corner, k)))
-            above = vectors.splat(vectors.load_scalar(high, builder.add(corner, k)))
-            apart = vectors.larger(
-                builder.fsub(vectors.load(other_low, place), above),
-                builder.fsub(below, vectors.load(other_high, place)),
-            )
-            apart = vectors.larger(apart, vectors.constant(0.0))
-            return vectors.fma(apart, apart, total)
-
-        squared = vectors.sum_over(_INT(0), dims, term)
+        first = builder.mul(arguments[2], builder.mul(dims, _INT(LANES)))
+        squared = vectors.squared_gaps(first, other_low, other_high, builder.mul(arguments[5], dims), low, high)
         most = vectors.splat(builder.fmul(arguments[6], arguments[6]))
         inside = builder.fcmp_ordered("<", squared, most)
         return builder.zext(builder.bitcast(inside, ir.IntType(LANES)), _INT)
@@ -263,17 +269,7 @@ def lanes_within(  # type: ignore[no-untyped-def]
         dims, lanes = vectors.extent(0, 1), _INT(LANES)
         points, low, high = vectors.data(0), vectors.data(2), vectors.data(3)
         first = builder.mul(arguments[1], builder.mul(dims, lanes))
-        corner = builder.mul(arguments[4], dims)
-
-        def term(k: ir.Value, total: ir.Value) -> ir.Value:
-            here = vectors.load(points, builder.add(first, builder.mul(k, lanes)))
-            below = vectors.splat(vectors.load_scalar(low, builder.add(corner, k)))
-            above = vectors.splat(vectors.load_scalar(high, builder.add(corner, k)))
-            outside = vectors.larger(builder.fsub(below, here), builder.fsub(here, above))
-            outside = vectors.larger(outside, vectors.constant(0.0))
-            return vectors.fma(outside, outside, total)
-
-        squared = vectors.sum_over(_INT(0), dims, term)
+        squared = vectors.squared_gaps(first, points, points, builder.mul(arguments[4], dims), low, high)
         distance = builder.fmul(vectors.call("llvm.sqrt", squared), vectors.splat(arguments[5]))
         reach = vectors.load(vectors.data(6), builder.mul(arguments[1], lanes))
         inside = builder.fcmp_ordered("<", distance, reach)

@@ -1,0 +1,549 @@
+"""Exact greedy facility location in many dimensions, by float32 matrix products.
+
+In hundreds of dimensions boxes bound no distances, and a scalar loop over all pairs is far slower than a matrix
+product. The greedy algorithm then has two phases:
+
+1. The first picks. Gains of all candidates come from products of blocks of rows, each pair computed once; afterwards
+   only candidates whose earlier gain still exceeds the best are computed again (lazy greedy), a block at a time.
+2. As soon as few enough pairs are nearer than the nearest pick, these pairs alone are stored, about n / picks a
+   candidate. From then on everything is a lazy greedy over short lists.
+
+Distances from products are approximate, so they only bound gains. A candidate is picked if its lower bound exceeds the
+upper bounds of all others; otherwise the contenders are compared in float64. The distance of each point to its nearest
+pick is always computed in float64 from the points themselves. So picks and L are those of the plain algorithm.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from threading import Lock
+from typing import NamedTuple
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from synthsieve.io.progress import NullProgress, Progress
+from synthsieve.selection.budget import Target
+from synthsieve.selection.kernels.compiled import approximate_kernel, kernel
+from synthsieve.selection.kernels.workers import Workers
+
+# From this dimension on products are faster than tiles with boxes.
+MIN_DIMS = 48
+MAX_PAIRS = 24_000_000  # stored pairs, 8 bytes each
+_HEIGHT, _WIDTH = 256, 2_048  # rows and columns of a product
+PRODUCT = 4_000_000  # numbers of a product with all points
+_SAMPLE = 96  # candidates that estimate how many pairs there will be
+# Pairs whose squared distance is below this part of their squared norms are computed in float64.
+_NEAR = 1e-3
+_CANDIDATES = 512  # whose gains are updated at a time
+_TURNS = 32  # picks after which a gain is computed from scratch
+_PICKS_PER_CALL = 64
+_SEGMENT = 256
+CELL = 8_000  # points of a cell, for `choose_in_cells`
+_NEIGHBOURS = 6  # cells whose picks a point may be assigned to
+_SURPLUS = 1.25  # picks of a cell over its share
+
+
+class DensePoints:
+    """Points `values[rows]` (n, d) with weights (n,), centred and scaled in float32 for products.
+
+    `scale` is the power of two that lengths of the input are multiplied by here.
+    """
+
+    def __init__(self, values: np.ndarray, rows: np.ndarray, weight: np.ndarray) -> None:
+        self.values, self.rows, self.weight = values, rows, weight
+        blocks = [rows[start : start + _WIDTH] for start in range(0, len(rows), _WIDTH)]
+        top = max(float(np.abs(values[block]).max()) for block in blocks)
+        self.scale = float(2.0 ** -np.clip(np.frexp(top)[1], -1000, 1000)) if top > 0 else 1.0
+        mean = sum(values[block].sum(axis=0, dtype=np.float64) * self.scale for block in blocks) / len(rows)
+        self.centred = np.empty((len(rows), values.shape[1]), dtype=np.float32)
+        for number, block in enumerate(blocks):
+            part = self.centred[number * _WIDTH : number * _WIDTH + len(block)]
+            part[...] = values[block] * np.float64(self.scale) - mean
+        self.norms = np.einsum("ij,ij->i", self.centred, self.centred)
+        self.diameter = 2.0 * float(np.sqrt(self.norms.max())) * (1.0 + 1e-5) + 2.0**-20  # above every distance
+        # The error of a squared distance, relative to the sum of both squared norms: a few roundings of the entries,
+        # and those of the products, which grow with the root of their number.
+        self.error = 2.0**-23 * (4.0 + np.sqrt(values.shape[1]))
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def input(self) -> tuple[np.ndarray, np.ndarray, float]:
+        return self.values, self.rows, self.scale
+
+
+class DenseLocation:
+    """The state of a selection: picks, and for each point the distance to its nearest pick and that pick's ordinal."""
+
+    def __init__(
+        self, points: DensePoints, workers: Workers, report: Callable[[str], None] = lambda message: None
+    ) -> None:
+        self.points, self._workers, self._report = points, workers, report
+        self.reach = np.full(len(points), points.diameter)
+        self.nearest = np.full(len(points), -1, dtype=np.int32)
+        self.picks: list[int] = []
+        self._taken_off: list[float] = []
+        # Approximate gains, their errors, the number of picks when they were computed, and the reach at those times.
+        self._gains, self._slack = np.full(len(points), np.inf), np.zeros(len(points))
+        self._turn = np.full(len(points), -1)
+        self._history: list[np.ndarray] = []
+
+    @property
+    def upper_bound(self) -> float:
+        """L in the scale of the input, rounded up."""
+        return float(self.points.weight @ self.reach) * (1.0 + 1e-12) / self.points.scale
+
+    @property
+    def taken_off(self) -> np.ndarray:
+        """By how much each pick lowered L, in the scale of the input."""
+        return np.array(self._taken_off) / self.points.scale
+
+    def take(self, candidate: int) -> None:
+        """Add a pick and assign the points it is nearest to."""
+        points, ordinal = self.points, len(self.picks)
+        served = _serve_all(*points.input, candidate, points.weight, ordinal, self.reach, self.nearest)
+        self._taken_off.append(served)
+        self.picks.append(candidate)
+
+    def greedy(self, target: Target, progress: Progress) -> None:
+        """Take the best candidate until the target is reached, the lowest row among equals."""
+        points = self.points
+        sampled = np.sort(np.random.default_rng(0).permutation(len(points))[:_SAMPLE])
+        with threadpool_limits(1, user_api="blas"):
+            apart = self._distances(sampled)
+            while not target.reached(self):
+                nearer = float((apart < self.reach).mean())
+                fits = min(1.15 * nearer + 0.001, 1.0) * len(points) ** 2 <= MAX_PAIRS
+                if fits and self._greedy_over_pairs(target, progress):
+                    return
+                self.take(self._best())
+                progress.update(len(self.picks), target.count)
+
+    def run_every_kernel(self) -> None:
+        """Compile the kernels or load them from disk."""
+        for _ in range(2):
+            self.take(self._best())
+        self._best()
+        self._update(np.arange(2), 1)
+        _exact_gain(*self.points.input, 0, self.points.weight, self.reach)
+        self._greedy_over_pairs(Target(4), NullProgress())
+
+    def _best(self) -> int:
+        """The candidate of largest gain. Gains are computed again only where their upper bound exceeds the best."""
+        points, turn = self.points, len(self.picks)
+        self._gains[self.picks] = -np.inf
+        self._turn[self.picks] = turn
+        self._history = [*self._history[-_TURNS:], self.reach.astype(np.float32)]
+        if turn < 2:
+            self._gains = self._all_gains()
+            self._gains[self.picks] = -np.inf
+            self._slack[:], self._turn[:] = self._error_of(points.weight), turn
+        while True:
+            upper = self._gains + self._slack
+            fresh = self._turn == turn
+            least = (self._gains - self._slack)[fresh].max(initial=-np.inf)
+            stale = np.flatnonzero(~fresh & (upper >= least))
+            if len(stale) == 0:
+                break
+            some = stale[np.argsort(-upper[stale], kind="stable")[:_CANDIDATES]]
+            for before in np.unique(self._turn[some]).tolist():
+                self._update(np.sort(some[self._turn[some] == before]), before)
+        contenders = np.flatnonzero(upper >= least)
+        if len(contenders) == 1:
+            return int(contenders[0])
+        gains = np.array([_exact_gain(*points.input, int(one), points.weight, self.reach) for one in contenders])
+        return int(contenders[np.argmax(gains >= gains.max() * (1.0 - 1e-13))])
+
+    def _error_of(self, weight: np.ndarray) -> float:
+        """An upper bound of the error of a sum over points of these weights: errors of many distances cancel."""
+        return 4.0 * self.points.error * self.points.diameter * float(np.sqrt(weight @ weight))
+
+    def _update(self, candidates: np.ndarray, before: int) -> None:
+        """Bring gains that were computed when there were `before` picks up to date.
+
+        Only points that have come nearer to a pick since then change them.
+        """
+        points, turn = self.points, len(self.picks)
+        place = before - turn - 1
+        known = -place <= len(self._history)
+        old, new = self._history[place] if known else np.zeros_like(self._history[-1]), self._history[-1]
+        changed = np.flatnonzero(old != new)
+        some, norms = points.centred[candidates], points.norms[candidates]
+
+        def work(part: int) -> np.ndarray:
+            gains = np.zeros(len(candidates))
+            for start in range(part * _WIDTH, len(changed), self._workers.count * _WIDTH):
+                rows = changed[start : start + _WIDTH]
+                weight = points.weight[rows].astype(np.float32)
+                product = some @ points.centred[rows].T
+                _change_gains(product, norms, points.norms[rows], old[rows], new[rows], weight, gains)
+            return gains
+
+        found = np.sum(self._workers.share(work, self._workers.count), axis=0)
+        error = self._error_of(points.weight[changed])
+        self._gains[candidates] = found + (self._gains[candidates] if known else 0.0)
+        self._slack[candidates] = error + (self._slack[candidates] if known else 0.0)
+        self._turn[candidates] = turn
+
+    def _all_gains(self) -> np.ndarray:
+        """Approximate gains of all candidates, float64 (n,); every pair of points is computed once."""
+        points, count = self.points, len(self.points)
+        tiles = [(a, b) for b in range(0, count, _WIDTH) for a in range(0, min(b + _WIDTH, count), _HEIGHT)]
+        reach, weight = self.reach.astype(np.float32), points.weight.astype(np.float32)
+        self._report("computing gains")
+
+        def work(part: int) -> np.ndarray:
+            gains, buffer = np.zeros(count), np.empty(_HEIGHT * _WIDTH, dtype=np.float32)
+            for a, b in tiles[part :: self._workers.count]:
+                rows, columns = points.centred[a : a + _HEIGHT], points.centred[b : b + _WIDTH]
+                product = buffer[: len(rows) * len(columns)].reshape(len(rows), len(columns))
+                np.matmul(rows, columns.T, out=product)
+                _add_gains(product, a, b, points.norms, reach, weight, gains)
+            return gains
+
+        gains: np.ndarray = np.sum(self._workers.share(work, self._workers.count), axis=0)
+        return gains + points.weight * self.reach  # of each point to itself
+
+    def _distances(self, candidates: np.ndarray) -> np.ndarray:
+        """Approximate distances from some candidates to all points: float32 (m, n)."""
+        points = self.points
+        squared = points.centred[candidates] @ points.centred.T
+        squared *= -2.0
+        squared += points.norms
+        squared += points.norms[candidates][:, None]
+        return np.sqrt(np.maximum(squared, 0.0, out=squared), out=squared)
+
+    def _greedy_over_pairs(self, target: Target, progress: Progress) -> bool:
+        """Store the points that each candidate would be nearest to, and choose on these lists alone.
+
+        Returns False, with nothing done, if there are too many.
+        """
+        points, count = self.points, len(self.points)
+        size = min(MAX_PAIRS, count**2)
+        members, apart = np.empty(size, dtype=np.int32), np.empty(size, dtype=np.float32)
+        starts, lengths = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
+        height, lock, filled = max(1, min(_HEIGHT, PRODUCT // count)), Lock(), 0
+        error, squared_reach = np.float32(points.error), (self.reach * (1.0 + 1e-6)).astype(np.float32) ** 2
+        self._report("storing near pairs")
+
+        def work(part: int) -> bool:
+            nonlocal filled
+            buffer = np.empty((height, count), dtype=np.float32)
+            for a in range(part * height, count, self._workers.count * height):
+                product = np.matmul(points.centred[a : a + height], points.centred.T, out=buffer[: count - a])
+                counts = _count_pairs(product, a, points.norms, error, squared_reach)
+                with lock:
+                    begin, filled = filled, filled + int(counts.sum())
+                    if filled > size:
+                        return False
+                starts[a : a + height] = begin + np.cumsum(counts) - counts
+                _fill_pairs(
+                    product, a, points.norms, error, squared_reach, *points.input, starts, lengths, members, apart
+                )
+            return True
+
+        if not all(self._workers.share(work, self._workers.count)):
+            return False
+        upper, errors, stamp = np.empty(count), np.empty(count), np.full(count, -1, dtype=np.int32)
+        lists = (starts, lengths, members, apart)
+        pairs = (*points.input, points.weight, points.norms, points.error)
+        stamp[self.picks] = np.iinfo(np.int32).max
+        highest = _evaluate_all(pairs, lists, self.reach, upper, errors, stamp, len(self.picks))
+        while not target.reached(self):
+            room = min(_PICKS_PER_CALL, target.count - len(self.picks))
+            below = target.bound * points.scale / (1.0 + 1e-12)
+            taken, gains = _pick(
+                pairs, lists, self.reach, self.nearest, upper, errors, stamp, highest, len(self.picks), room, below
+            )
+            self.picks += taken.tolist()
+            self._taken_off += gains.tolist()
+            progress.update(len(self.picks), target.count)
+        return True
+
+
+class InCells(NamedTuple):
+    """Picks, by index, the ordinal of each point's pick (n,), and by how much each pick lowered L."""
+
+    picks: list[int]
+    nearest: np.ndarray
+    taken_off: np.ndarray
+
+
+def choose_in_cells(
+    values: np.ndarray, rows: np.ndarray, weight: np.ndarray, count: int, workers: Workers, progress: Progress
+) -> InCells:
+    """`count` picks among many points: greedy in cells of neighbouring points, and of all picks those of largest gain.
+
+    Each point is then assigned to the nearest pick of its own and of the nearest cells.
+    """
+    cells = _cells(values, rows, min(CELL, max(1, len(rows) // count * CELL)))
+    gains, found = [], []
+    done = 0
+    for number, cell in enumerate(cells):
+        points = DensePoints(values, rows[cell], weight[cell])
+        location = DenseLocation(points, workers)
+        wanted = min(len(cell), math.ceil(_SURPLUS * count * len(cell) / len(rows)) + 8)
+        location.greedy(Target(wanted), NullProgress())
+        found.append((cell[location.picks], location.taken_off))
+        decreasing = np.minimum.accumulate(np.concatenate([[np.inf], location.taken_off[1:]]))
+        gains.append(np.stack([decreasing, np.full(wanted, number), np.arange(wanted)]))
+        done += wanted
+        progress.update(min(done, count), count)
+    gain, of_cell, turn = np.concatenate(gains, axis=1)
+    order = np.lexsort((of_cell, turn, -gain))[:count]
+    ordinals = [np.flatnonzero(of_cell[order] == number) for number in range(len(cells))]
+    places = [found[int(cell)] for cell in of_cell[order]]
+    picks = [int(chosen[int(at)]) for (chosen, _), at in zip(places, turn[order], strict=True)]
+    taken_off = np.array([lowered[int(at)] for (_, lowered), at in zip(places, turn[order], strict=True)])
+    nearest = _assign_to_cells(values, rows, cells, np.array(picks), ordinals, workers)
+    return InCells(picks, nearest, taken_off)
+
+
+def _cells(values: np.ndarray, rows: np.ndarray, size: int) -> list[np.ndarray]:
+    """The points halved along their main direction until a cell has at most `size`: indices into `rows`, ascending."""
+    waiting, cells = [np.arange(len(rows))], []
+    rng = np.random.default_rng(0)
+    while waiting:
+        cell = waiting.pop()
+        if len(cell) <= size:
+            cells.append(np.sort(cell))
+            continue
+        sample = values[rows[rng.choice(cell, min(len(cell), 1_000), replace=False)]].astype(np.float64)
+        sample -= sample.mean(axis=0)
+        direction = np.asarray(rng.normal(size=values.shape[1]))
+        for _ in range(8):
+            direction = np.asarray(sample.T @ (sample @ direction))
+            direction /= max(float(np.linalg.norm(direction)), 1e-300)
+        main = direction.astype(values.dtype)
+        parts = range(0, len(cell), _WIDTH)
+        along = np.concatenate([values[rows[cell[start : start + _WIDTH]]] @ main for start in parts])
+        order = np.argpartition(along, len(cell) // 2)
+        waiting += [cell[order[len(cell) // 2 :]], cell[order[: len(cell) // 2]]]
+    return cells
+
+
+def _assign_to_cells(
+    values: np.ndarray, rows: np.ndarray, cells: list[np.ndarray], picks: np.ndarray, ordinals: list[np.ndarray],
+    workers: Workers,
+) -> np.ndarray:  # fmt: skip
+    """The ordinal of the nearest pick of each point, among the picks of the cells nearest to its own, int32 (n,)."""
+    nearest = np.empty(len(rows), dtype=np.int32)
+    centres = np.array([values[rows[picks[which]]].mean(axis=0, dtype=np.float64) for which in ordinals])
+
+    def work(part: int) -> None:
+        for number in range(part, len(cells), workers.count):
+            apart = ((centres - centres[number]) ** 2).sum(axis=1)
+            near = np.concatenate([ordinals[other] for other in np.argsort(apart, kind="stable")[:_NEIGHBOURS]])
+            chosen = values[rows[picks[near]]].astype(np.float32)
+            norms = np.einsum("ij,ij->i", chosen, chosen)
+            for start in range(0, len(cells[number]), _HEIGHT):
+                some = cells[number][start : start + _HEIGHT]
+                product = values[rows[some]].astype(np.float32) @ chosen.T
+                nearest[some] = near[np.argmin(norms - 2.0 * product, axis=1)]
+
+    with threadpool_limits(1, user_api="blas"):
+        workers.share(work, workers.count)
+    nearest[picks] = np.arange(len(picks))
+    return nearest
+
+
+@kernel
+def _distance(values, rows, scale, a, b):  # type: ignore[no-untyped-def]
+    """The distance of two points in float64, from the input."""
+    squared = 0.0
+    for k in range(values.shape[1]):
+        apart = (np.float64(values[rows[a], k]) - np.float64(values[rows[b], k])) * scale
+        squared += apart * apart
+    return np.sqrt(squared)
+
+
+@kernel
+def _serve_all(values, rows, scale, candidate, weight, ordinal, reach, nearest):  # type: ignore[no-untyped-def]
+    """Assign to a new pick every point that is nearer to it; returns by how much that lowered L."""
+    taken_off = 0.0
+    for point in range(len(rows)):
+        apart = _distance(values, rows, scale, candidate, point)
+        if apart < reach[point]:
+            taken_off += weight[point] * (reach[point] - apart)
+            reach[point], nearest[point] = apart, ordinal
+    return taken_off
+
+
+@kernel
+def _exact_gain(values, rows, scale, candidate, weight, reach):  # type: ignore[no-untyped-def]
+    gain = 0.0
+    for point in range(len(rows)):
+        gain += weight[point] * max(reach[point] - _distance(values, rows, scale, candidate, point), 0.0)
+    return gain
+
+
+@approximate_kernel
+def _add_gains(product, a, b, norms, reach, weight, gains):  # type: ignore[no-untyped-def]
+    """Add to the gains what rows from `a` on and points from `b` on gain by each other, each pair once."""
+    height, width = product.shape
+    of_columns = np.zeros(width, dtype=np.float32)
+    zero, two = np.float32(0.0), np.float32(2.0)
+    for i in range(height):
+        row = a + i
+        first = max(0, row + 1 - b)
+        of_row, norm, row_reach, row_weight = zero, norms[row], reach[row], weight[row]
+        for j in range(first, width):
+            apart = np.sqrt(max(norm + norms[b + j] - two * product[i, j], zero))
+            of_row += weight[b + j] * max(reach[b + j] - apart, zero)
+            of_columns[j] += row_weight * max(row_reach - apart, zero)
+        gains[row] += of_row
+    for j in range(width):
+        gains[b + j] += of_columns[j]
+
+
+@approximate_kernel
+def _change_gains(product, some_norms, norms, old, new, weight, gains):  # type: ignore[no-untyped-def]
+    """Change the gains of candidates by points whose nearest pick came from `old` to `new`."""
+    zero, two = np.float32(0.0), np.float32(2.0)
+    for i in range(product.shape[0]):
+        total, norm = zero, some_norms[i]
+        for j in range(product.shape[1]):
+            apart = np.sqrt(max(norm + norms[j] - two * product[i, j], zero))
+            total += weight[j] * (max(new[j] - apart, zero) - max(old[j] - apart, zero))
+        gains[i] += total
+
+
+@approximate_kernel
+def _count_pairs(product, a, norms, error, squared_reach):  # type: ignore[no-untyped-def]
+    """For each row of the product, how many points it may be nearer to than their nearest pick.
+
+    The product becomes lower bounds of the squared distances.
+    """
+    counts = np.zeros(product.shape[0], dtype=np.int64)
+    two, less = np.float32(2.0), np.float32(1.0) - error
+    for i in range(product.shape[0]):
+        number, norm = 0, norms[a + i]
+        for j in range(product.shape[1]):
+            lowest = less * (norm + norms[j]) - two * product[i, j]
+            product[i, j] = lowest
+            number += lowest < squared_reach[j]
+        counts[i] = number
+    return counts
+
+
+@kernel
+def _fill_pairs(  # type: ignore[no-untyped-def]
+    lowest, a, norms, error, squared_reach, values, rows, scale, starts, lengths, members, apart
+):
+    """Store those points and their distances, given the result of `_count_pairs`; near ones are computed in float64."""
+    for i in range(lowest.shape[0]):
+        place = starts[a + i]
+        for j in range(lowest.shape[1]):
+            if lowest[i, j] < squared_reach[j]:
+                members[place] = j
+                both = norms[a + i] + norms[j]
+                squared = lowest[i, j] + error * both
+                if squared < 2.0 * _NEAR * both:
+                    apart[place] = _distance(values, rows, scale, a + i, j)
+                else:
+                    apart[place] = np.sqrt(squared)
+                place += 1
+        lengths[a + i] = place - starts[a + i]
+
+
+@kernel
+def _evaluate(pairs, lists, reach, candidate):  # type: ignore[no-untyped-def]
+    """The gain of a candidate and its error, from its list, which loses the points that are nearer to a pick now."""
+    _, _, _, weight, norms, relative = pairs
+    starts, lengths, members, apart = lists
+    gain, error, kept = 0.0, 0.0, starts[candidate]
+    for place in range(starts[candidate], starts[candidate] + lengths[candidate]):
+        point, length = members[place], np.float64(apart[place])
+        both = norms[candidate] + norms[point]
+        uncertain = 1e-7 * length
+        if length * length > _NEAR * both:
+            uncertain += relative * both / (2.0 * length)
+        if length - uncertain < reach[point]:
+            gain += weight[point] * max(reach[point] - length, 0.0)
+            error += weight[point] * uncertain
+            members[kept], apart[kept] = point, apart[place]
+            kept += 1
+    lengths[candidate] = kept - starts[candidate]
+    return gain, error
+
+
+@kernel
+def _evaluate_exactly(pairs, lists, reach, candidate):  # type: ignore[no-untyped-def]
+    values, rows, scale, weight, _, _ = pairs
+    starts, lengths, members, _ = lists
+    gain = 0.0
+    for place in range(starts[candidate], starts[candidate] + lengths[candidate]):
+        point = members[place]
+        gain += weight[point] * max(reach[point] - _distance(values, rows, scale, candidate, point), 0.0)
+    return gain
+
+
+@kernel
+def _evaluate_all(pairs, lists, reach, upper, error, stamp, turn):  # type: ignore[no-untyped-def]
+    """Upper bounds of all gains, and the largest of each segment of candidates."""
+    highest = np.full((len(upper) + _SEGMENT - 1) // _SEGMENT, -np.inf)
+    for candidate in range(len(upper)):
+        upper[candidate] = -np.inf
+        if stamp[candidate] <= turn:
+            gain, error[candidate] = _evaluate(pairs, lists, reach, candidate)
+            upper[candidate], stamp[candidate] = gain + error[candidate], turn
+        segment = candidate // _SEGMENT
+        highest[segment] = max(highest[segment], upper[candidate])
+    return highest
+
+
+@kernel
+def _pick(  # type: ignore[no-untyped-def]
+    pairs, lists, reach, nearest, upper, error, stamp, highest, turn, room, below
+):
+    """Up to `room` more picks, fewer if L falls to `below`; returns them and by how much each lowered L."""
+    values, rows, scale, weight, _, _ = pairs
+    starts, lengths, members, _ = lists
+    taken, gains = np.empty(room, dtype=np.int64), np.empty(room)
+    bound = 0.0
+    for point in range(len(reach)):
+        bound += weight[point] * reach[point]
+    for number in range(room):
+        while True:  # until the largest upper bound belongs to a gain that was computed in this turn
+            segment = int(np.argmax(highest))
+            best = segment * _SEGMENT + int(np.argmax(upper[segment * _SEGMENT : (segment + 1) * _SEGMENT]))
+            if stamp[best] == turn + number:
+                break
+            gain, error[best] = _evaluate(pairs, lists, reach, best)
+            upper[best], stamp[best] = gain + error[best], turn + number
+            highest[segment] = upper[segment * _SEGMENT : (segment + 1) * _SEGMENT].max()
+        least, largest = upper[best] - 2.0 * error[best], -1.0
+        for segment in range(len(highest)):
+            if highest[segment] < least:
+                continue
+            for other in range(segment * _SEGMENT, min((segment + 1) * _SEGMENT, len(upper))):
+                if upper[other] >= least and other != best:
+                    if stamp[other] != turn + number:
+                        gain, error[other] = _evaluate(pairs, lists, reach, other)
+                        upper[other], stamp[other] = gain + error[other], turn + number
+                    if upper[other] >= least:
+                        if largest < 0.0:
+                            largest = _evaluate_exactly(pairs, lists, reach, best)
+                        gain = _evaluate_exactly(pairs, lists, reach, other)
+                        equal = abs(gain - largest) <= 1e-13 * largest
+                        if (equal and other < best) or (not equal and gain > largest):
+                            best, largest = other, max(gain, largest)
+            highest[segment] = upper[segment * _SEGMENT : (segment + 1) * _SEGMENT].max()
+        taken_off = 0.0
+        for place in range(starts[best], starts[best] + lengths[best]):
+            point = members[place]
+            length = _distance(values, rows, scale, best, point)
+            if length < reach[point]:
+                taken_off += weight[point] * (reach[point] - length)
+                reach[point], nearest[point] = length, turn + number
+        upper[best], stamp[best] = -np.inf, np.int32(2**31 - 1)
+        segment = best // _SEGMENT
+        highest[segment] = upper[segment * _SEGMENT : (segment + 1) * _SEGMENT].max()
+        taken[number], gains[number] = best, taken_off
+        bound -= taken_off
+        if bound <= below:
+            return taken[: number + 1], gains[: number + 1]
+    return taken, gains
