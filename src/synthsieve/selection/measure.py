@@ -66,13 +66,15 @@ def bound_and_difference(points: ClassPoints, assignment: np.ndarray, scaling: S
 def random_bound_of(
     points: ClassPoints, distinct: Distinct, count: int, scaling: Scaling, *, rng: np.random.Generator
 ) -> float:
-    """Approximate L of `count` random distinct points: the mean distance of a sample of rows, times the weight."""
+    """Approximate L of `count` random distinct points: the mean distance of a sample of the other rows, times their
+    weight. The picks are left out: their distances are known to be 0, and a sample would add noise."""
     values, rows, weight, split = points
     if count >= len(distinct.rows):
         return 0.0
     picks = rng.permutation(distinct.rows)[:count]
     size = min(max(_CONTROL_NUMBERS // (count * values.shape[1]), _CONTROL_ROWS[0]), _CONTROL_ROWS[1])
-    sample = rng.permutation(len(rows))[:size]
+    others = np.flatnonzero(~np.isin(rows, picks))
+    sample = rng.permutation(others)[:size]
     point, counts = values[rows[sample]].astype(np.float64) * scaling.shrink, weight[sample]
     nearest = np.full(len(sample), np.inf)
     for part in row_blocks(count, len(sample) * values.shape[1]):
@@ -81,7 +83,7 @@ def random_bound_of(
     with np.errstate(over="ignore"):
         total = float(counts.sum())
         mean = float(counts @ np.sqrt(nearest)) / total if total > 0 else 0.0
-        return mean * float(weight.sum()) * scaling.magnitude
+        return mean * float(weight[others].sum()) * scaling.magnitude
 
 
 def _squared_distances(point: np.ndarray, pick: np.ndarray, split: int | None) -> np.ndarray:
