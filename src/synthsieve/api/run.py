@@ -83,6 +83,7 @@ class RunResult:
             "metrics": table["metrics"],
             "groups": table["groups"],
             "choice": None if self.choice is None else self.choice.as_dict(),
+            "usefulness": self.table.usefulness,
             "table": str(self.out / "table.json"),
             "figures": [str(path) for path in self.figures],
             "report": str(self.report),
@@ -185,7 +186,9 @@ def run(
             log(note)
         for sentence in _describe_plan(experiment, dataset, split):
             log(sentence)
-        outcome = run_experiment(experiment, dataset, workers=workers, progress=bar("run"), measuring=bar("look"))
+        outcome = run_experiment(
+            experiment, dataset, workers=workers, usefulness=True, progress=bar("run"), measuring=bar("look")
+        )
         return _finish(experiment, outcome, bar)
 
 

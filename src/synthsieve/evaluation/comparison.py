@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -35,6 +35,7 @@ from synthsieve.evaluation.bootstrap import (
     score,
     standard_errors,
     strata_of,
+    two_sided_p_value,
 )
 from synthsieve.evaluation.metrics import METRIC_NAMES
 from synthsieve.io.printable import html_table
@@ -96,12 +97,14 @@ class Comparison:
         differences: its score minus the baseline's, one per seed.
         interval: low and high end of the 95 % interval of their mean.
         differing: number of answers, over all seeds, that only one of the two got right.
+        p_value: two-sided, of no difference, by the same bootstrap; None where it is read from a file.
     """
 
     arm: str
     differences: tuple[float, ...]
     interval: tuple[float, float]
     differing: int
+    p_value: float | None = field(default=None, compare=False)
 
     @property
     def difference(self) -> float:
@@ -351,7 +354,9 @@ def compare_paired(
         differences = tuple(a - b for a, b in zip(scores[name], scores[baseline], strict=True))
         added = added_answers(resamples, size, rng=numpy_stream(seed, f"added/{name}"))
         count = int(sum(np.count_nonzero(d) for d in each))
-        comparisons.append(Comparison(name, differences, percentile_interval(draws[name] + added), count))
+        drawn = draws[name] + added
+        interval, p_value = percentile_interval(drawn), two_sided_p_value(drawn)
+        comparisons.append(Comparison(name, differences, interval, count, p_value))
     return ComparisonResult(
         baseline=baseline,
         arms=tuple(ArmScores(name, each) for name, each in scores.items()),

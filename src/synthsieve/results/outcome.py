@@ -16,6 +16,7 @@ from synthsieve.evaluation.temperature import TemperatureRow, temperature_curve
 from synthsieve.experiments.arms import Arm, TableEntry
 from synthsieve.experiments.experiment import Experiment
 from synthsieve.experiments.runner import oracle_of
+from synthsieve.experiments.usefulness import measure_usefulness
 from synthsieve.experiments.workers import Task, run_jobs
 from synthsieve.io.files import atomic_write, remove_stale_partials, write_text
 from synthsieve.io.progress import NullProgress, Progress
@@ -56,12 +57,14 @@ def run_experiment(
     *,
     workers: int,
     beside_paper: bool = False,
+    usefulness: bool = False,
     progress: Progress | None = None,
     measuring: Progress | None = None,
 ) -> Outcome:
     """Run what has not been run yet, then write table.json, table.md and the figures.
 
-    `experiment.check` comes before. `progress` is that of training, `measuring` that of what follows.
+    With `usefulness`, common models are trained on the data set of the run, too. `experiment.check` comes before.
+    `progress` is that of training, `measuring` that of what follows.
     """
     for folder in (experiment.out, experiment.out / "figures", experiment.out / "model"):
         remove_stale_partials(folder)
@@ -92,6 +95,9 @@ def run_experiment(
             "temperature": curve,
         }
     )
+    if usefulness:
+        kept = next(cell for cell in experiment.cells if cell.name == table.kept)
+        table = table.model_copy(update={"usefulness": measure_usefulness(experiment, dataset, kept)})
     table.write(experiment.out / FILE)
     write_text(experiment.out / "table.md", as_markdown(table, beside_paper=beside_paper))
     return Outcome(table, figures)

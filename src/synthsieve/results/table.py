@@ -146,6 +146,7 @@ class ResultsTable(_Record):
         groups: name -> what kind of method it is, in the order of the comparison.
         arms: every variant; baselines: classical methods, an entry a seed.
         quality: of one variant's samples; temperature: samples at several temperatures.
+        usefulness: gains of common models from the data set of the run; see `experiments.usefulness`.
     """
 
     source_name: str
@@ -170,6 +171,7 @@ class ResultsTable(_Record):
     baselines: dict[str, list[BaselineRecord]]
     quality: QualityRecord | None = None
     temperature: list[TemperatureRow] = []
+    usefulness: dict[str, Any] | None = None
 
     @validator(mode="after")
     def _check_names(self) -> ResultsTable:

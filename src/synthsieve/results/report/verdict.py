@@ -8,6 +8,7 @@ from synthsieve.evaluation.accuracy import Scores
 from synthsieve.evaluation.comparison import Comparison, Verdict, visible_difference
 from synthsieve.experiments.arms import Arm
 from synthsieve.experiments.experiment import CHOSEN
+from synthsieve.experiments.usefulness import describe_usefulness
 from synthsieve.results.report.sections.headings import verdict_sentence
 from synthsieve.results.report.wording import counted, listed, percent, points, sentence, span
 from synthsieve.results.table import ResultsTable
@@ -25,6 +26,7 @@ class Answer:
     """The answer to what a reader asks first.
 
     Attributes:
+        usefulness: what common models gain from the data set of the run; empty where it was not measured.
         gain: what the kept model gained over the labels alone; empty where it was not measured.
         word: whether synthetic data helped: `Yes`, `No`, `Cannot tell ...` or `Not compared`.
         sentence: what follows the word.
@@ -41,6 +43,7 @@ class Answer:
     reasons: tuple[str, ...]
     next_steps: tuple[str, ...]
     kept: str | None
+    usefulness: str = ""
 
     def __str__(self) -> str:
         return f"{self.word}: {self.sentence}"
@@ -48,7 +51,8 @@ class Answer:
     def lines(self) -> list[str]:
         """The first screen, for a terminal."""
         return [
-            *([self.gain] if self.gain else []),
+            *([self.usefulness] if self.usefulness else []),
+            *([f"Our model: {self.gain}" if self.usefulness else self.gain] if self.gain else []),
             f"Does synthetic data help? {self.word}: {self.sentence}",
             *(f"Warning: {warning}" for warning in self.warnings),
         ]
@@ -74,6 +78,7 @@ def answer_of(table: ResultsTable) -> Answer:
         reasons=tuple(reason for reason in (chosen, verdict_sentence(table), _label_use(table)) if reason),
         next_steps=tuple(_next_steps(table, word)),
         kept=kept,
+        usefulness="" if table.usefulness is None else describe_usefulness(table.usefulness, table.labeled),
     )
 
 
