@@ -22,6 +22,7 @@ from synthsieve.experiments.workers import default_workers
 from synthsieve.io.files import parse_json, write_json
 from synthsieve.io.locks import locked
 from synthsieve.io.progress import NullProgress, Progress
+from synthsieve.results.labeled_set import write_labeled_set
 from synthsieve.results.markdown import NOTHING_TO_CHOOSE_ON
 from synthsieve.results.outcome import Outcome, keep_model, keep_synthetic, run_experiment
 from synthsieve.results.report.page import write_report
@@ -50,6 +51,7 @@ class RunResult:
         chosen: the variant whose model was kept.
         model: the folder of that model, for `synthsieve.load`.
         synthetic: files with the samples that it was trained on; empty where it was trained on real data only.
+        labeled_set: the data set for your own model: labelled rows, unlabelled rows with labels, and samples.
         figures: pictures written.
         report: the HTML report.
         table: all figures, as in OUT/table.json.
@@ -63,6 +65,7 @@ class RunResult:
     chosen: str
     model: Path
     synthetic: list[Path]
+    labeled_set: list[Path]
     figures: list[Path]
     report: Path
     table: ResultsTable
@@ -79,6 +82,7 @@ class RunResult:
             "words": NOTHING_TO_CHOOSE_ON if self.choice is None else self.choice.describe(),
             "model": str(self.model),
             "synthetic": [str(path) for path in self.synthetic],
+            "dataset": [str(path) for path in self.labeled_set],
             "paired_comparison": self.comparison.as_dict(),
             "metrics": table["metrics"],
             "groups": table["groups"],
@@ -96,6 +100,7 @@ class RunResult:
         lines += [f"samples it was trained on, with weights: {path}" for path in self.synthetic]
         return [
             *lines,
+            f"train your own model on:     {self.labeled_set[-1]}",
             f"predict new examples:        synthsieve predict {self.out} NEW -o predictions.csv",
             f"read the report:             {self.report}",
             f"save the synthetic data:     synthsieve export {self.out}",
@@ -189,7 +194,7 @@ def run(
         outcome = run_experiment(
             experiment, dataset, workers=workers, usefulness=True, progress=bar("run"), measuring=bar("look")
         )
-        return _finish(experiment, outcome, bar)
+        return _finish(experiment, outcome, dataset, bar)
 
 
 def reproduce(
@@ -322,11 +327,12 @@ def _describe_plan(experiment: Experiment, dataset: Dataset, split: Split) -> li
     return [*sentences, f"training {experiment.describe_size}"]
 
 
-def _finish(experiment: Experiment, outcome: Outcome, bar: Callable[[str], Progress]) -> RunResult:
+def _finish(experiment: Experiment, outcome: Outcome, dataset: Dataset, bar: Callable[[str], Progress]) -> RunResult:
     """Keep the chosen model and its samples, and write the report."""
     name = outcome.table.kept
     chosen = next(cell for cell in experiment.cells if cell.name == name)
     model, synthetic = keep_model(experiment, chosen), keep_synthetic(experiment, chosen)
+    labeled_set = write_labeled_set(experiment, dataset, chosen)
     page = write_report(open_run(experiment.out), progress=bar("look"), drawing=bar("report"))
     return RunResult(
         out=experiment.out,
@@ -336,6 +342,7 @@ def _finish(experiment: Experiment, outcome: Outcome, bar: Callable[[str], Progr
         chosen=name,
         model=model,
         synthetic=synthetic,
+        labeled_set=labeled_set,
         figures=outcome.figures,
         report=page.path,
         table=outcome.table,

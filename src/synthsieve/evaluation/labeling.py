@@ -48,18 +48,26 @@ class LabeledRows:
 
 
 def label_rows(
-    probabilities: np.ndarray, classes: np.ndarray, *, min_probability: float = MIN_PROBABILITY
+    probabilities: np.ndarray,
+    classes: np.ndarray,
+    *,
+    min_probability: float = MIN_PROBABILITY,
+    y: np.ndarray | None = None,
 ) -> LabeledRows:
-    """Labels from probabilities (n, num_classes); rows whose label is less probable than the limit are rejected."""
+    """Labels from probabilities (n, num_classes); rows whose label is less probable than the limit are rejected.
+
+    `y` (n,), indices of `classes`, are labels that are already known; None takes the most probable.
+    """
     if not 0 <= min_probability <= 1:
         raise InputError(
             f"min_probability must be between 0 and 1, got {min_probability:g}: 0.5 is the default",
             code="invalid-parameter",
         )
-    probability = probabilities.max(axis=1)
+    chosen = probabilities.argmax(axis=1) if y is None else y
+    probability = probabilities[np.arange(len(chosen)), chosen]
     rejected = probability < min_probability
     return LabeledRows(
-        y=np.asarray(classes)[probabilities.argmax(axis=1)],
+        y=np.asarray(classes)[chosen],
         probability=probability,
         entropy=entropy_of_probabilities(probabilities),
         weight=np.where(rejected, 0.0, probability),
