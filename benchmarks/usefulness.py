@@ -343,12 +343,13 @@ def main() -> None:
     parser.add_argument("-o", "--out", type=Path, default=Path("docs/results/usefulness.md"))
     given = parser.parse_args()
     cases = [load_case(given.work, seed) for seed in range(given.seeds)]
-    choices = search(cases)
-    scores, differences = usefulness(cases)
     pool = len(cases[0].y_pool)
-    given.out.write_text(as_markdown(scores, differences, choices, len(cases), pool), encoding="utf-8")
-    figures = {"seeds": len(cases), "pool": pool, "scores": scores, "differences": differences, "choices": choices}
-    given.out.with_suffix(".json").write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+    scores, differences = usefulness(cases)
+    for find in (dict, lambda: search(cases)):  # the search takes longer: the first tables are written before it
+        choices = find()
+        given.out.write_text(as_markdown(scores, differences, choices, len(cases), pool), encoding="utf-8")
+        figures = {"seeds": len(cases), "pool": pool, "scores": scores, "differences": differences, "choices": choices}
+        given.out.with_suffix(".json").write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -79,7 +79,7 @@ def test_arrays_and_texts(tmp_path):
     for name, n in (("real", 12), ("synthetic", 60), ("test", 60)):
         y = np.arange(n) % 2
         np.savez(tmp_path / f"{name}.npz", x=rng.normal(size=(n, 1, 4, 4)) + y[:, None, None, None], y=y)
-        words = [f"{('good fine', 'bad poor')[c]} {rng.integers(1000)}" for c in y]
+        words = [f"{('good fine', 'bad poor')[c]} {rng.integers(10**9)}" for c in y]
         lines = "".join(f"{text},{c}\n" for text, c in zip(words, y, strict=True))
         (tmp_path / f"{name}.csv").write_text(f"text,mood\n{lines}")
     for suffix, options in ((".npz", {}), (".csv", {"label": "mood", "text": "text"})):

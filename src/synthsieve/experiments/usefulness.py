@@ -79,7 +79,9 @@ def measure_usefulness(
     """
     metric = experiment.settings.comparison.metric
     metric = metric if metric in (Metric.ACCURACY, Metric.BALANCED_ACCURACY) else Metric.ACCURACY
-    progress, seeds, counts = progress or NullProgress(), [], {}
+    progress = progress or NullProgress()
+    seeds: list[Found] = []
+    counts: dict[str, int] = {}
     units = experiment.measuring_units
     with closing(progress):
         for number, folds in enumerate(units):
@@ -161,7 +163,9 @@ def _measure_unit(
     labeled, y = views(view, "labeled"), dataset.train.y[run.split.labeled]
     parts = {part: stacked(list(views.blocks(view, part))) for part in PARTS if len(getattr(run.split, part))}
     truth = {part: part_of(dataset, run.split, part)[1] for part in parts}
-    classes, found, counts = np.arange(dataset.num_classes), {}, {}
+    classes = np.arange(dataset.num_classes)
+    found: Found = {}
+    counts: dict[str, int] = {}
     for name, added, labels in _additions(experiment, dataset, kept, unit, run, views, view):
         counts[name] = len(labels)
         rows = labeled if added is None else stacked([labeled, added])

@@ -63,8 +63,8 @@ def run_experiment(
 ) -> Outcome:
     """Run what has not been run yet, then write table.json, table.md and the figures.
 
-    With `usefulness`, common models are trained on the data set of the run, too. `experiment.check` comes before.
-    `progress` is that of training, `measuring` that of what follows.
+    With `usefulness`, common models are trained on the data set of the run, too, unless the settings leave out
+    baselines. `experiment.check` comes before. `progress` is that of training, `measuring` that of what follows.
     """
     for folder in (experiment.out, experiment.out / "figures", experiment.out / "model"):
         remove_stale_partials(folder)
@@ -95,7 +95,7 @@ def run_experiment(
             "temperature": curve,
         }
     )
-    if usefulness:
+    if usefulness and experiment.settings.comparison.baselines:
         kept = next(cell for cell in experiment.cells if cell.name == table.kept)
         table = table.model_copy(update={"usefulness": measure_usefulness(experiment, dataset, kept)})
     table.write(experiment.out / FILE)
