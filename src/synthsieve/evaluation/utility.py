@@ -233,7 +233,6 @@ class _Work:
         data, none = self.data, np.zeros(0, dtype=np.int64)
         rows = data.of("synthetic")
         size, weights = len(rows), data.weights
-        unweighted = None if weights is None else np.ones(size)
         yield LABELS_ONLY, none, none, None if weights is None else np.ones(0)
         for dose in self.doses:
             some = np.sort(numpy_stream(self.seed, f"{stream}/dose").permutation(size)[: round(dose * len(train))])
@@ -246,11 +245,11 @@ class _Work:
         yield PERMUTED, rows, numpy_stream(self.seed, f"{stream}/permuted").permutation(data.y[rows]), weights
         if data.count("pool"):
             drawn = numpy_stream(self.seed, f"{stream}/pool").permutation(data.of("pool"))[:size]
-            yield RANDOM, np.sort(drawn), data.y[np.sort(drawn)], None if weights is None else unweighted[: len(drawn)]
+            yield RANDOM, np.sort(drawn), data.y[np.sort(drawn)], None if weights is None else np.ones(len(drawn))
         if data.count("unlabeled"):
             drawn = np.sort(numpy_stream(self.seed, f"{stream}/unlabeled").permutation(data.of("unlabeled"))[:size])
             labels = data.y[drawn] if (data.y[drawn] != UNLABELED).all() else None
-            yield SELF_LABELED, drawn, labels, None if weights is None else unweighted[: len(drawn)]
+            yield SELF_LABELED, drawn, labels, None if weights is None else np.ones(len(drawn))
 
 
 def _dose_name(dose: float) -> str:

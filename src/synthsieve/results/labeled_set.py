@@ -57,15 +57,15 @@ def write_labeled_set(experiment: Experiment, dataset: Dataset, kept: TableEntry
     stored, y = np.concatenate(x), np.concatenate([part.y for part in parts])
     columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in COLUMNS}
     stem = experiment.out / NAME
+    arrays = {
+        "x": stored,
+        "y": y,
+        "origin": np.array([str(one) for one in origins]),
+        "classes": np.asarray(dataset.classes),
+        **columns,
+    }
     with atomic_write(stem.with_suffix(".npz")) as partial, partial.open("wb") as file:
-        np.savez_compressed(
-            file,
-            x=stored,
-            y=y,
-            origin=np.array([str(one) for one in origins]),
-            classes=np.asarray(dataset.classes),
-            **{name: values.astype(str) if values.dtype.kind in "OU" else values for name, values in columns.items()},
-        )
+        np.savez_compressed(file, allow_pickle=False, **arrays)
     items = shown_items(run, stored, dataset)
     readable = []
     if form_of(items) in (Form.ROWS, Form.SENTENCES):
