@@ -12,16 +12,15 @@ there is. The gain of that one on test rows is the primary comparison.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from synthsieve.data.dataset import Dataset, Kind
+from synthsieve.errors import InputError
 from synthsieve.evaluation.accuracy import part_of
 from synthsieve.evaluation.answers import PARTS, Answers, concatenate
 from synthsieve.evaluation.bootstrap import percentile_interval, resample_crossed, strata_of
@@ -91,21 +90,27 @@ def measure_usefulness(
             common = set.intersection(*(set(found) for found, _ in each))
             seeds.append({key: concatenate(found[key] for found, _ in each) for key in sorted(common)})
         progress.update(len(units), len(units))
-    additions = [name for name in (SELF_LABELED, SAMPLES) if name in counts]
-    if not additions:
+    additions = [
+        name
+        for name in (SELF_LABELED, SAMPLES)
+        if any(all((model, name, "test") in found for found in seeds) for model in COMMON_MODELS)
+    ]
+    needed = [(name, "test") for name in (LABELS_ONLY, *additions)]
+    models = [model for model in COMMON_MODELS if all((model, *key) in found for found in seeds for key in needed)]
+    if not additions or not models:
         return None
     shared = len(units[0]) > 1 or RunDirectory.open(experiment.pretrained(units[0][0])).split.test_is_own
-    chosen, by_validation = _choose(seeds, additions, metric)
+    chosen, by_validation = _choose(seeds, models, additions, metric)
     return {
         "metric": metric.value,
-        "models": list(COMMON_MODELS),
+        "models": models,
         "rows": counts,
         "chosen": chosen,
         "chosen_on_validation": by_validation,
-        "mean": {name: _gain(seeds, list(COMMON_MODELS), name, metric, shared).as_dict() for name in additions},
+        "mean": {name: _gain(seeds, models, name, metric, shared).as_dict() for name in additions},
         "each": {
             model: {name: _gain(seeds, [model], name, metric, shared).as_dict() for name in additions}
-            for model in COMMON_MODELS
+            for model in models
         },
     }
 
@@ -123,8 +128,8 @@ def describe_usefulness(found: Mapping[str, Any], labels: int) -> str:
     return (
         f"Your own model, trained on {labels:,} labels and {added}: {METRIC_NAMES[Metric(found['metric'])]} "
         f"{100 * mean['with_addition']:.1f} % instead of {100 * mean['labels_only']:.1f} % with the labels alone, "
-        f"{100 * mean['difference']:+.1f} points (95 % interval {low:+.1f} to {high:+.1f}), mean of five common models "
-        f"({gains})."
+        f"{100 * mean['difference']:+.1f} points (95 % interval {low:+.1f} to {high:+.1f}), mean of "
+        f"{len(found['models'])} common models ({gains})."
     )
 
 
@@ -138,9 +143,10 @@ def agreeing_samples(folder: RunDirectory, *, limit: int = MAX_ADDED) -> tuple[n
     pool = extra_data.latest(folder.path).pool
     if pool is None:
         return None
-    rows = np.flatnonzero(pool.logits_x.argmax(axis=1) == pool.y)[:limit]
+    rows = np.flatnonzero(pool.logits_x.argmax(axis=1) == pool.y)
     if not len(rows):
         return None
+    rows = rows[np.linspace(0, len(rows) - 1, min(len(rows), limit)).astype(np.int64)]  # evenly: of every class
     model = extra_data.model_that_drew(folder, pool)
     return generate.decode(model, folder.encoding, pool.z[rows], pool.chain_seed[rows]), pool.y[rows]
 
@@ -172,12 +178,15 @@ def _measure_unit(
         targets = np.concatenate([y, labels])
         for model, make in COMMON_MODELS.items():
             student, seed = Student.of(make(), weighted=False), derive_seed(unit.seed, f"usefulness/{model}") % 2**31
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ConvergenceWarning)
+            answers = {}
+            try:
                 fitted = student.fit(rows, targets, None, seed=seed)
-            for part, measured in parts.items():
-                p, _ = student.probabilities(fitted, measured, classes, targets)
-                found[model, name, part] = Answers(getattr(run.split, part), truth[part], p)
+                for part, measured in parts.items():
+                    p, _ = student.probabilities(fitted, measured, classes, targets)
+                    answers[model, name, part] = Answers(getattr(run.split, part), truth[part], p)
+            except (InputError, ValueError):  # such as three neighbours of two labels: this model is left out
+                continue
+            found |= answers
     return found, counts
 
 
@@ -207,17 +216,17 @@ def _view(dataset: Dataset) -> str:
     return "reduced" if wide or dataset.kind == Kind.SOUND else "plain"
 
 
-def _choose(seeds: Sequence[Found], additions: Sequence[str], metric: Metric) -> tuple[str, bool]:
+def _choose(
+    seeds: Sequence[Found], models: Sequence[str], additions: Sequence[str], metric: Metric
+) -> tuple[str, bool]:
     """The addition with the best mean over models on validation; the first where there is no validation."""
     scores = {}
     for name in additions:
-        each = [
-            s[model, name, "validation"] for s in seeds for model in COMMON_MODELS if (model, name, "validation") in s
-        ]
+        keys = [(model, name, "validation") for model in models]
+        each = [found[key] for found in seeds for key in keys if key in found]
         if each:
-            scores[name] = float(
-                np.mean([weighted_metric(metric, a.y, a.probabilities, np.ones(len(a))) for a in each])
-            )
+            values = [weighted_metric(metric, one.y, one.probabilities, np.ones(len(one))) for one in each]
+            scores[name] = float(np.mean(values))
     if len(scores) < len(additions):
         return additions[0], False
     return max(additions, key=lambda name: scores[name]), True
