@@ -288,7 +288,7 @@ def as_markdown(scores: dict, differences: dict, choices: dict, seeds: int, pool
     lines = [
         "# Usefulness of the data set on digits, 50 labels",
         "",
-        f"`python benchmarks/usefulness.py --seeds {seeds}`: {seeds} seed{'s' * (seeds > 1)}, {pool:,} samples of each model at",
+        f"`python benchmarks/usefulness.py --seeds {seeds}`: {pool:,} samples of each model at",
         f"temperature {TEMPERATURE}; common scikit-learn models are trained on the labelled rows and what is added,",
         "and measured on the test rows. Means over seeds and models in points of accuracy, with 95 % intervals over",
         "seeds and test rows; * = clear of zero.",
