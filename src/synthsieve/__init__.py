@@ -1,8 +1,8 @@
 """Train from few labels and many unlabelled examples, generate labelled data, and measure whether it helps.
 
-The verbs of the command line are functions: `run`, `fit`, `sample`, `predict`, `evaluate`, `export`, `report`, `select`
-and `select_file`. `load` and `open_run` open what they wrote. `LatentEBMClassifier` and `CoresetSelector` are
-scikit-learn estimators.
+The verbs of the command line are functions: `run`, `fit`, `sample`, `predict`, `label`, `evaluate`, `export`,
+`report`, `utility`, `select` and `select_file`. `load` and `open_run` open what they wrote. `LatentEBMClassifier` and
+`CoresetSelector` are scikit-learn estimators.
 
 Public names are imported on first use, so `import synthsieve` is fast and does not import torch.
 """
@@ -19,10 +19,12 @@ _PUBLIC = {
     "fit": "synthsieve.api.fit",
     "sample": "synthsieve.api.sample",
     "predict": "synthsieve.api.predict",
+    "label": "synthsieve.api.label",
     "evaluate": "synthsieve.api.evaluate",
     "export": "synthsieve.api.export",
     "report": "synthsieve.api.report",
     "serve": "synthsieve.api.serve",
+    "utility": "synthsieve.api.utility",
     "select": "synthsieve.selection.select",
     "select_file": "synthsieve.api.select",
     "Selection": "synthsieve.selection.result",

@@ -139,7 +139,7 @@ def predict(
     with ExitStack() as stack:
         if to is not None:
             to = Path(to).expanduser()
-            _check_target(to, [model, new, *([] if features is None else [features]), *_files_of(run)], force=force)
+            check_target(to, [model, new, *([] if features is None else [features]), *_files_of(run)], force=force)
             stack.enter_context(locked_beside(to))
         stack.enter_context(estimator.threads())
         examples = read_new(new, learned_by(estimator, run, text=text), features=features, progress=bar("read"))
@@ -177,16 +177,23 @@ def _baseline(name: str, out: Path, run: RunDirectory | None) -> Callable[[np.nd
     return refit(known[name], chosen.most_common(1)[0][0], views)
 
 
-def _check_target(to: Path, inputs: Sequence[Path], *, force: bool) -> None:
+def check_target(
+    to: Path,
+    inputs: Sequence[Path],
+    *,
+    force: bool,
+    suffixes: Sequence[str] = SUFFIXES,
+    what: str = "predictions",
+) -> None:
     """Refuse a path that has another suffix, exists already, or is an input."""
-    if to.suffix.lower() not in SUFFIXES:
-        raise ConfigError(f"predictions go to a file that ends in {', '.join(SUFFIXES)}, got {to}", code="bad-target")
+    if to.suffix.lower() not in suffixes:
+        raise ConfigError(f"{what} go to a file that ends in {', '.join(suffixes)}, got {to}", code="bad-target")
     if to.is_dir():
-        raise ConfigError(f"predictions go to a file, but {to} is a folder: name a file in it", code="bad-target")
+        raise ConfigError(f"{what} go to a file, but {to} is a folder: name a file in it", code="bad-target")
     if not to.exists():
         return
     if any(one.exists() and os.path.samefile(to, one) for one in inputs):
-        message = f"{to} is an input, which predictions never replace: choose another name"
+        message = f"{to} is an input, which {what} never replace: choose another name"
         raise ConfigError(message, code="target-is-input")
     if not force:
         message = f"{to} already exists: choose another name, or pass --force to replace it"

@@ -23,6 +23,7 @@ from synthsieve.io.files import parse_json, write_json
 from synthsieve.io.locks import locked
 from synthsieve.io.printable import listed
 from synthsieve.io.progress import NullProgress, Progress
+from synthsieve.results.labeled_set import write_labeled_set
 from synthsieve.results.markdown import NOTHING_TO_CHOOSE_ON
 from synthsieve.results.outcome import Outcome, keep_model, keep_synthetic, run_experiment
 from synthsieve.results.report.page import write_report
@@ -50,6 +51,7 @@ class RunResult:
     chosen: str  # the variant whose model was kept
     model: Path  # the folder of that model, for `synthsieve.load`
     synthetic: list[Path]  # files with the samples that it was trained on; empty where it was trained on real data only
+    labeled_set: list[Path]  # for your own model: labelled rows, unlabelled rows with labels, and samples
     figures: list[Path]  # pictures written
     report: Path  # the HTML report
     table: ResultsTable  # all figures, as in OUT/table.json
@@ -66,10 +68,12 @@ class RunResult:
             "words": NOTHING_TO_CHOOSE_ON if self.choice is None else self.choice.describe(),
             "model": str(self.model),
             "synthetic": [str(path) for path in self.synthetic],
+            "dataset": [str(path) for path in self.labeled_set],
             "paired_comparison": self.comparison.as_dict(),
             "metrics": table["metrics"],
             "groups": table["groups"],
             "choice": None if self.choice is None else self.choice.as_dict(),
+            "usefulness": self.table.usefulness,
             "table": str(self.out / "table.json"),
             "figures": [str(path) for path in self.figures],
             "report": str(self.report),
@@ -82,6 +86,7 @@ class RunResult:
         lines += [f"samples it was trained on, with weights: {path}" for path in self.synthetic]
         return [
             *lines,
+            f"train your own model on:     {self.labeled_set[-1]}",
             f"predict new examples:        synthsieve predict {self.out} NEW -o predictions.csv",
             f"read the report:             {self.report}",
             f"save the synthetic data:     synthsieve export {self.out}",
@@ -136,8 +141,10 @@ def run(
             log(note)
         for sentence in _describe_plan(experiment, dataset, split):
             log(sentence)
-        outcome = run_experiment(experiment, dataset, workers=workers, progress=bar("run"), measuring=bar("look"))
-        return _finish(experiment, outcome, bar)
+        outcome = run_experiment(
+            experiment, dataset, workers=workers, usefulness=True, progress=bar("run"), measuring=bar("look")
+        )
+        return _finish(experiment, outcome, dataset, bar)
 
 
 def reproduce(
@@ -252,12 +259,14 @@ def _describe_plan(experiment: Experiment, dataset: Dataset, split: Split) -> li
     return [*sentences, f"training {experiment.describe_size}"]
 
 
-def _finish(experiment: Experiment, outcome: Outcome, bar: Callable[[str], Progress]) -> RunResult:
+def _finish(experiment: Experiment, outcome: Outcome, dataset: Dataset, bar: Callable[[str], Progress]) -> RunResult:
     """Keep the chosen model and its samples, and write the report."""
     table = outcome.table
     chosen = next(cell for cell in experiment.cells if cell.name == table.kept)
     model, synthetic = keep_model(experiment, chosen), keep_synthetic(experiment, chosen)
+    labeled_set = write_labeled_set(experiment, dataset, chosen)
     page = write_report(open_run(experiment.out), progress=bar("report"))
     found = answer_of(table), table.paired_comparison, table.choice, table.kept
-    files = model, synthetic, outcome.figures, page.path
-    return RunResult(experiment.out, *found, *files, table, experiment.drifts())
+    return RunResult(
+        experiment.out, *found, model, synthetic, labeled_set, outcome.figures, page.path, table, experiment.drifts()
+    )

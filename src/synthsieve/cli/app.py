@@ -11,6 +11,7 @@ from synthsieve.cli.doctor import doctor
 from synthsieve.cli.evaluate import evaluate
 from synthsieve.cli.export import export
 from synthsieve.cli.fit import fit
+from synthsieve.cli.label import label
 from synthsieve.cli.options import echo
 from synthsieve.cli.predict import predict
 from synthsieve.cli.report import report
@@ -19,6 +20,7 @@ from synthsieve.cli.run import run
 from synthsieve.cli.sample import sample
 from synthsieve.cli.select import select
 from synthsieve.cli.serve import serve
+from synthsieve.cli.utility import utility
 from synthsieve.errors import in_one_sentence
 
 app = typer.Typer(
@@ -45,7 +47,7 @@ def _root(
     pass
 
 
-for verb in (run, fit, predict, sample, export, report, evaluate, select, reproduce, serve, doctor):
+for verb in (run, fit, predict, label, sample, export, report, evaluate, utility, select, reproduce, serve, doctor):
     app.command()(verb)
 
 

@@ -35,6 +35,7 @@ from synthsieve.data.in_memory import MAX_COLUMNS, encode_like, kind_of, read_co
 from synthsieve.data.labels import Labels, as_labels, check_classes, is_known, read_groups, read_targets, stray_words
 from synthsieve.errors import ConfigError, DataError, InputError, SelectionError
 from synthsieve.evaluation import predict
+from synthsieve.evaluation.labeling import MIN_PROBABILITY, LabeledRows, label_rows
 from synthsieve.evaluation.metrics import Metrics, measure
 from synthsieve.io.progress import for_stream
 from synthsieve.models.generate import class_indices, draw_samples
@@ -158,6 +159,10 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
         x = self._more(X)
         with self.threads(), as_input_errors():
             return predict.probabilities(self.model_, self.encoding_, x)
+
+    def label(self, X: Any, *, min_probability: float = MIN_PROBABILITY) -> LabeledRows:
+        """Labels for examples without, to train other models on; less probable ones than the limit are rejected."""
+        return label_rows(self.predict_proba(X), self.classes_, min_probability=min_probability)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy on the labelled rows; rows whose y is -1, None, NaN or "" are left out, with a warning."""

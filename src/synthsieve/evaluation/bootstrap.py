@@ -140,6 +140,22 @@ def percentile_interval(draws: np.ndarray) -> tuple[float, float]:
     return float(low), float(high)
 
 
+def two_sided_p_value(draws: np.ndarray) -> float:
+    """2 min(share of draws <= 0, share of draws >= 0), at most 1, with one draw at zero added."""
+    draws, total = np.round(draws, 12), len(draws) + 1
+    below, above = 1 + np.count_nonzero(draws <= 0), 1 + np.count_nonzero(draws >= 0)
+    return float(min(1.0, 2 * min(below, above) / total))
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Holm's correction of p-values for their number: p_(k) becomes max over j <= k of (m - j + 1) p_(j), at most 1."""
+    corrected, highest = [0.0] * len(p_values), 0.0
+    for rank, place in enumerate(sorted(range(len(p_values)), key=lambda i: p_values[i])):
+        highest = max(highest, min(1.0, (len(p_values) - rank) * p_values[place]))
+        corrected[place] = highest
+    return corrected
+
+
 def standard_errors(
     given: Mapping[str, Sequence[Answers]], baseline: str, metric: Metric, *, shared_items: bool
 ) -> dict[str, float]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -32,6 +32,7 @@ from synthsieve.evaluation.bootstrap import (
     resample_nested,
     standard_errors,
     strata_of,
+    two_sided_p_value,
 )
 from synthsieve.evaluation.metrics import METRIC_NAMES
 from synthsieve.io.printable import html_table
@@ -92,6 +93,7 @@ class Comparison:
     differences: tuple[float, ...]  # its score minus the baseline's, one per seed
     interval: tuple[float, float]  # low and high end of the 95 % interval of their mean
     differing: int  # number of answers, over all seeds, that only one of the two got right
+    p_value: float | None = field(default=None, compare=False)  # two-sided, by the same bootstrap; None from a file
 
     @property
     def difference(self) -> float:
@@ -315,7 +317,9 @@ def compare_paired(
         stream = numpy_stream(seed, f"added/{name}")
         added = (stream.poisson(1.0, resamples) - stream.poisson(1.0, resamples)) / size
         count = int(sum(np.count_nonzero(d) for d in each))
-        comparisons.append(Comparison(name, differences, percentile_interval(draws[name] + added), count))
+        drawn = draws[name] + added
+        interval, p_value = percentile_interval(drawn), two_sided_p_value(drawn)
+        comparisons.append(Comparison(name, differences, interval, count, p_value))
     return ComparisonResult(
         baseline=baseline,
         arms=tuple(ArmScores(name, each) for name, each in scores.items()),

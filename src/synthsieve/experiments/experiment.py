@@ -105,6 +105,13 @@ class Experiment:
         """Everything that each variant is trained on."""
         return [*self.whole_units, *(unit for seed in self.seeds for unit in self._fold_units(seed))]
 
+    @property
+    def measuring_units(self) -> list[list[Unit]]:
+        """For each seed that is measured, the units whose test rows measure: its parts, or the whole."""
+        if self._parts_measure:
+            return [self._fold_units(seed) for seed in self.seeds]
+        return [[unit] for unit in self.whole_units]
+
     def _fold_units(self, seed: int) -> list[Unit]:
         return [] if self.cross_fitting is None else [Unit(seed, fold) for fold in range(self.cross_fitting.folds)]
 

@@ -15,6 +15,7 @@ from synthsieve.evaluation.quality import TemperatureRow, pool_quality, temperat
 from synthsieve.experiments.arms import Arm, TableEntry
 from synthsieve.experiments.experiment import Experiment
 from synthsieve.experiments.runner import oracle_of
+from synthsieve.experiments.usefulness import measure_usefulness
 from synthsieve.experiments.workers import Task, run_jobs
 from synthsieve.io.files import atomic_write, remove_stale_partials, write_json, write_text
 from synthsieve.io.progress import NullProgress, Progress
@@ -54,12 +55,14 @@ def run_experiment(
     *,
     workers: int,
     beside_paper: bool = False,
+    usefulness: bool = False,
     progress: Progress | None = None,
     measuring: Progress | None = None,
 ) -> Outcome:
     """Run what has not been run yet, then write table.json, table.md and the figures.
 
-    `experiment.check` comes before. `progress` is that of training, `measuring` that of what follows.
+    With `usefulness`, common models are trained on the data set of the run, too, unless the settings leave out
+    baselines. `experiment.check` comes before. `progress` is that of training, `measuring` that of what follows.
     """
     for folder in (experiment.out, experiment.out / "figures", experiment.out / "model"):
         remove_stale_partials(folder)
@@ -101,6 +104,9 @@ def run_experiment(
             "temperature": curve,
         }
     )
+    if usefulness and experiment.settings.comparison.baselines:
+        kept = next(cell for cell in experiment.cells if cell.name == table.kept)
+        table = table.model_copy(update={"usefulness": measure_usefulness(experiment, dataset, kept)})
     write_json(experiment.out / FILE, table.as_dict())
     write_text(experiment.out / "table.md", as_markdown(table, beside_paper=beside_paper))
     return Outcome(table, figures)

@@ -146,6 +146,7 @@ class ResultsTable(_Record):
     baselines: dict[str, list[BaselineRecord]]  # classical methods, an entry a seed
     quality: QualityRecord | None = None  # of one variant's samples
     temperature: list[TemperatureRow] = []
+    usefulness: dict[str, Any] | None = None  # gains of common models, see `experiments.usefulness`
 
     @validator(mode="after")
     def _check_names(self) -> ResultsTable:

@@ -8,6 +8,7 @@ from synthsieve.evaluation.comparison import Verdict, visible_difference
 from synthsieve.evaluation.metrics import Metrics
 from synthsieve.experiments.arms import Arm
 from synthsieve.experiments.experiment import CHOSEN
+from synthsieve.experiments.usefulness import describe_usefulness
 from synthsieve.results.report.sections import verdict_sentence
 from synthsieve.results.report.wording import counted, listed, percent, points, sentence, span
 from synthsieve.results.table import ResultsTable
@@ -31,6 +32,7 @@ class Answer:
     reasons: tuple[str, ...]  # what the answer is based on
     next_steps: tuple[str, ...]
     kept: str | None  # the variant whose model was kept; None where nothing was compared
+    usefulness: str = ""  # what common models gain from the data set of the run; empty where it was not measured
 
     def __str__(self) -> str:
         return f"{self.word}: {self.sentence}"
@@ -38,7 +40,8 @@ class Answer:
     def lines(self) -> list[str]:
         """The first screen, for a terminal."""
         return [
-            *([self.gain] if self.gain else []),
+            *([self.usefulness] if self.usefulness else []),
+            *([f"Our model: {self.gain}" if self.usefulness else self.gain] if self.gain else []),
             f"Does synthetic data help? {self.word}: {self.sentence}",
             *(f"Warning: {warning}" for warning in self.warnings),
         ]
@@ -66,6 +69,7 @@ def answer_of(table: ResultsTable) -> Answer:
         reasons=tuple(reason for reason in (chosen, verdict_sentence(table), _label_use(table)) if reason),
         next_steps=tuple(_next_steps(table, word)),
         kept=kept,
+        usefulness="" if table.usefulness is None else describe_usefulness(table.usefulness, table.labeled),
     )
 
 
