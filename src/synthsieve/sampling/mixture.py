@@ -128,13 +128,11 @@ def fit_class_mixture(
         fields["means"].append(means)
         fields["scales"].append(np.linalg.cholesky(covariances))
     shares = np.maximum(weights.sum(axis=0), MIN_WEIGHT)
-    arrays = {name: np.concatenate(parts) for name, parts in fields.items()}
-    arrays["log_shares"] = np.log(shares / shares.sum())
+    arrays = {name: np.concatenate(parts).astype(np.float32) for name, parts in fields.items()}
     return ClassMixture(
-        **{
-            name: torch.from_numpy(each if name == "labels" else each.astype(np.float32))
-            for name, each in arrays.items()
-        }
+        log_shares=torch.from_numpy(np.log(shares / shares.sum()).astype(np.float32)),
+        labels=torch.from_numpy(arrays.pop("labels").astype(np.int64)),
+        **{name: torch.from_numpy(each) for name, each in arrays.items()},
     )
 
 
