@@ -82,7 +82,7 @@ class Draw(StrEnum):
 
     `langevin`: chains from N(0, I) on F(z)[y] + log N(z; 0, I), as in the paper. `mixture`: from the Gaussian mixture
     fitted to the encoded examples, weighted by p(y given z). `mixture+langevin`: chains that start there. `auto` is
-    `mixture` where a mixture was fitted, else `langevin`.
+    `mixture+langevin` where a mixture was fitted, else `langevin`.
     """
 
     AUTO = "auto"

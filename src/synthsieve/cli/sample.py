@@ -9,6 +9,7 @@ import typer
 
 from synthsieve.cli import options
 from synthsieve.cli.options import finish
+from synthsieve.settings import Draw
 
 
 def sample(
@@ -30,6 +31,7 @@ def sample(
         float | None, typer.Option(min=0, help="Below 1: more typical and less varied samples.")
     ] = None,
     num_steps: Annotated[int | None, typer.Option(min=0, help="Langevin steps.")] = None,
+    draw: Annotated[Draw | None, typer.Option(help="How latents are drawn (default: as in the settings).")] = None,
     noise: Annotated[bool, typer.Option("--noise", help="Add the observation noise: a draw of p(x given z).")] = False,
     seed: options.Seed = None,
     threads: options.Threads = None,

@@ -50,7 +50,7 @@ def resolve(chains: langevin.LangevinSettings, model: GenerativeClassifier) -> D
     """The draw that this model makes of `chains`: `auto` is decided, and `mixture` has no steps."""
     draw = getattr(chains, "draw", Draw.LANGEVIN)
     if draw is Draw.AUTO:
-        draw = Draw.LANGEVIN if model.reference is None else Draw.MIXTURE
+        draw = Draw.LANGEVIN if model.reference is None else Draw.MIXTURE_LANGEVIN
     if draw is not Draw.LANGEVIN and model.reference is None:
         raise ConfigError(
             f"sampling.draw={draw.value} needs a fitted mixture, but this model has none: fit again, or use langevin",

@@ -21,6 +21,8 @@ from synthsieve.models.classifier import GenerativeClassifier
 from synthsieve.models.networks.mlp import MLP
 from synthsieve.models.reference import FittedReference, new_correction
 from synthsieve.sampling.mixture import ClassMixture, fit_class_mixture
+from synthsieve.settings import Draw, Objective, Settings
+from synthsieve.training.data import TrainingData
 
 MAX_ROWS = 20_000  # examples that are encoded
 MAX_DRAWS = 4  # of q(z given x), for each example
@@ -48,6 +50,21 @@ class Encoded:
         """`draws` z of each example and the example of each: (draws n, latent_dim), int64 (draws n,)."""
         rows = np.tile(np.arange(len(self.mean)), draws)
         return self.mean[rows] + self.scale[rows] * rng.standard_normal((len(rows), self.mean.shape[1])), rows
+
+
+def fit_to(model: GenerativeClassifier, data: TrainingData, *, seed: int) -> Encoded:
+    """Give `model` the reference that is fitted to the training rows, as `model` encodes them; returns the latter."""
+    split, train = data.split, data.dataset.train
+    encoded = encode_rows(
+        model, data.encoding, train.x, train.y, labeled=split.labeled, unlabeled=split.unlabeled, seed=seed
+    )
+    model.reference = fit_reference(encoded, seed=derive_seed(seed, "reference")).to(model.device)
+    return encoded
+
+
+def wants_reference(settings: Settings) -> bool:
+    """Whether samples of such a model are drawn from a fitted reference."""
+    return settings.sampling.draw is not Draw.LANGEVIN and settings.training.objective is Objective.JOINT
 
 
 def encode_rows(

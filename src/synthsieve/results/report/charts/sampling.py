@@ -10,7 +10,6 @@ from synthsieve.models import generate
 from synthsieve.results.charts.chart import Axis, Band, Chart, Dash, Line, Tone, numbers
 from synthsieve.results.figures import spaced_ranks
 from synthsieve.results.pool_view import PoolView
-from synthsieve.sampling.langevin import LangevinSettings
 
 CHAINS = 200
 
@@ -38,8 +37,7 @@ def chain_log_density(view: PoolView) -> Chart:
     """The log-density along the Langevin steps of some chains of the pool, replayed: mean and 5 to 95 %."""
     if (reason := why_no_chains(view)) is not None:
         raise NothingToDraw(reason, code="no-chains")
-    origin = view.pool.origin
-    chains = LangevinSettings(origin["num_steps"], origin["step_size"], origin["temperature"])
+    chains = view.pool.chains
     rows = spaced_ranks(len(view.pool), CHAINS)
     measured = generate.replay_diagnostics(view.model, view.pool.y[rows], view.pool.chain_seed[rows], chains=chains)
     steps = numbers(range(chains.num_steps + 1))
@@ -59,8 +57,19 @@ def chain_log_density(view: PoolView) -> Chart:
         ),
         note=(
             f"{len(rows)} chains of the pool, replayed: step size {chains.step_size:g}, temperature "
-            f"{chains.temperature:g}. A flat end means that they have converged."
+            f"{chains.temperature:g}. A flat end means that they have converged.{_match(view)}"
         ),
+    )
+
+
+def _match(view: PoolView) -> str:
+    """The prior match of the pool in a sentence; empty where it was not measured."""
+    match = view.figures.get("prior_match") or {}
+    if match.get("mean") is None:
+        return ""
+    return (
+        f" A classifier tells the drawn latents from encoded examples with an AUC of {match['mean']:.2f} on average, "
+        f"{match['worst']:.2f} in the worst class; 0.5 is a perfect match."
     )
 
 
@@ -68,4 +77,6 @@ def why_no_chains(view: PoolView) -> str | None:
     """Why chains cannot be replayed; None where they can."""
     if "latents_of" in view.pool.origin:
         return "this pool's latents came from an earlier model, so its chains cannot be replayed"
+    if not view.pool.origin["num_steps"]:
+        return "the samples of this pool were drawn without Langevin steps"
     return None
