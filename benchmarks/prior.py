@@ -37,6 +37,7 @@ from synthsieve.training.fit_reference import Encoded, encode_rows, fit_referenc
 from synthsieve.training.run_dir import RunDirectory
 
 BASELINE, FIVE, REAL = "langevin", "five Gaussians per class", "real rows, our labels"
+FILTERED = "mixture+langevin, requested class at z"
 MAX_TEST = 2000
 Latents = Callable[[np.ndarray, np.ndarray], np.ndarray]  # y, seeds -> z
 
@@ -68,8 +69,8 @@ def gaussians(encoded: Encoded, count: int, seed: int) -> Latents:
     return draw
 
 
-def measure(path: Path, per_class: int, repeats: int) -> dict[str, Any]:
-    """Everything about one run, by the name of the draw."""
+def measure(path: Path, per_class: int, repeats: int, only: list[str] | None = None) -> dict[str, Any]:
+    """Everything about one run, by the name of the draw; of the draws `only`, where given, and without their AUC."""
     run = RunDirectory.open(path)
     model, dataset, split, seed = run.load_model(), run.origin.load(), run.split, run.settings.seed
     x, y_true = dataset.train.x, dataset.train.y
@@ -96,7 +97,11 @@ def measure(path: Path, per_class: int, repeats: int) -> dict[str, Any]:
         "mixture": chains(Draw.MIXTURE),
         "mixture, T = 0.5": chains(Draw.MIXTURE, 0.5),
         "mixture+langevin": chains(Draw.MIXTURE_LANGEVIN),
+        "mixture+langevin, T = 0.5": chains(Draw.MIXTURE_LANGEVIN, 0.5),
+        FILTERED: chains(Draw.MIXTURE_LANGEVIN),
     }
+    if only:
+        draws = {name: draw for name, draw in draws.items() if name in only}
     y = np.arange(model.num_classes).repeat(max(per_class, 200))
     unlabeled_p = encoded.probabilities[len(split.labeled) :]
     results: dict[str, Any] = {}
@@ -112,7 +117,7 @@ def measure(path: Path, per_class: int, repeats: int) -> dict[str, Any]:
             else:
                 seeds = chain_seeds(1000 * seed + repeat, y)
                 z = draws[name](y, seeds)
-                if not repeat:
+                if not repeat and not only:
                     labels = encoded.probabilities.argmax(axis=1)
                     draw_of_q = encoded.draw(1, rng=rng)[0]
                     matches = [
@@ -126,7 +131,12 @@ def measure(path: Path, per_class: int, repeats: int) -> dict[str, Any]:
                             seed=0,
                         ).as_dict(),
                     ]
-                take = np.concatenate([np.flatnonzero(y == c)[:per_class] for c in range(model.num_classes)])
+                eligible = np.ones(len(y), dtype=bool)
+                if name == FILTERED:
+                    with torch.no_grad():
+                        eligible = model.energy.class_logits(model.to_tensor(z)).argmax(dim=1).numpy() == y
+                rows_of = [np.flatnonzero((y == c) & eligible)[:per_class] for c in range(model.num_classes)]
+                take = np.concatenate(rows_of)
                 extra_x, extra_y = decode(model, run.encoding, z[take], seeds[take]), y[take]
                 asked_x.append((latents_and_logits(model, run.encoding, extra_x)[1].argmax(axis=1) == extra_y).mean())
                 with torch.no_grad():
@@ -199,12 +209,13 @@ def main() -> None:
     parser.add_argument("runs", nargs="+", type=Path)
     parser.add_argument("--per-class", type=int, default=100)
     parser.add_argument("--repeats", type=int, default=2)
+    parser.add_argument("--only", nargs="+", help="measure only the usefulness of these draws, and of real rows")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--markdown", type=Path)
     options = parser.parse_args()
     torch.set_num_threads(1)
-    runs = [measure(path, options.per_class, options.repeats) for path in options.runs]
-    table = markdown(runs)
+    runs = [measure(path, options.per_class, options.repeats, options.only) for path in options.runs]
+    table = "" if options.only else markdown(runs)
     print(table)
     if options.json:
         options.json.write_text(json.dumps(runs), encoding="utf-8")

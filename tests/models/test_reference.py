@@ -68,12 +68,15 @@ def test_diagnostics_are_those_of_the_fitted_prior():
 
 
 @pytest.mark.parametrize("temperature", [0.0, 0.3])
-def test_lower_temperatures_are_less_varied(temperature):
-    y, seeds = np.zeros(200, dtype=np.int64), np.arange(200)
+def test_lower_temperatures_are_nearer_to_the_means(temperature):
+    y, seeds, reference = np.zeros(200, dtype=np.int64), np.arange(200), model().reference
+    assert reference is not None
+    means = reference.mixture.means.numpy()
     warm, cold = (
         draw_latents(model(), y, seeds, chains=DrawSettings(0, 0.08, heat, Draw.MIXTURE)) for heat in (1, temperature)
     )
-    assert cold.std(axis=0).mean() < 0.8 * warm.std(axis=0).mean()
+    apart = [np.linalg.norm(z[:, None] - means, axis=2).min(axis=1).mean() for z in (warm, cold)]
+    assert apart[1] < 0.8 * apart[0]  # sqrt(temperature) of it, at most 0.55
 
 
 def test_auto_is_langevin_until_a_reference_is_fitted():
