@@ -77,6 +77,20 @@ class ChainStart(StrEnum):
     REFERENCE = "reference"
 
 
+class Draw(StrEnum):
+    """How latents are drawn.
+
+    `langevin`: chains from N(0, I) on F(z)[y] + log N(z; 0, I), as in the paper. `mixture`: from the Gaussian mixture
+    fitted to the encoded examples, weighted by p(y given z). `mixture+langevin`: chains that start there. `auto` is
+    `mixture+langevin` where a mixture was fitted, else `langevin`.
+    """
+
+    AUTO = "auto"
+    LANGEVIN = "langevin"
+    MIXTURE = "mixture"
+    MIXTURE_LANGEVIN = "mixture+langevin"
+
+
 class Schedule(StrEnum):
     """Learning rate schedule after a linear warm-up: constant, or a cosine down to a twentieth."""
 
@@ -228,6 +242,7 @@ class ModelSettings(_Section):
 class SamplingSettings(_Section):
     """Langevin dynamics: z' = z + s grad log p(z) + sqrt(2 T s) noise."""
 
+    draw: Draw = Field(Draw.AUTO, description="How latents are drawn.")
     num_steps: int = Field(60, ge=0, description="Langevin steps of a sample.")
     step_size: float = Field(0.08, gt=0, lt=2, description="Step size s; a noise scale of 0.4 = sqrt(2 s) is s = 0.08.")
     temperature: float = Field(1.0, ge=0, description="Temperature T of `sample`; 0 is gradient ascent.")

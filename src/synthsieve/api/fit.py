@@ -16,14 +16,17 @@ from synthsieve.data.origin import Origin
 from synthsieve.errors import ConfigError
 from synthsieve.evaluation.metrics import Metrics
 from synthsieve.evaluation.predict import score_part
+from synthsieve.evaluation.prior_match import PriorMatch
 from synthsieve.io.devices import Device, device_of
 from synthsieve.io.files import remove_stale_partials
 from synthsieve.io.locks import locked
 from synthsieve.io.progress import NullProgress, Progress
 from synthsieve.settings import Objective, Settings
 from synthsieve.training import loop
+from synthsieve.training.fit_reference import wants_reference
 from synthsieve.training.history import require_tensorboard, tensorboard_writer
 from synthsieve.training.parallel import ProcessGroup, init_process_group, is_restart
+from synthsieve.training.reference_file import attach_or_fit
 from synthsieve.training.run_dir import RunDirectory
 
 
@@ -38,6 +41,7 @@ class FitSummary:
     test: Metrics | None  # figures on the test rows; None without test rows
     seconds: float  # wall time of this call's part of the training
     warnings: tuple[str, ...]  # a sentence for each figure that diverged during training
+    prior_match: PriorMatch | None = None  # how well drawn latents match encoded examples; None if supervised
     is_main: bool = True  # False in all but one of the processes that torchrun started
 
     def as_dict(self) -> dict[str, Any]:
@@ -51,6 +55,7 @@ class FitSummary:
             "test_interval": None if self.test is None else self.test.interval(),
             "seconds": round(self.seconds, 1),
             "drifts": list(self.warnings),
+            "prior_match": None if self.prior_match is None else self.prior_match.as_dict(),
         }
 
     def lines(self) -> list[str]:
@@ -60,6 +65,8 @@ class FitSummary:
             lines.append(f"validation accuracy {100 * self.validation_accuracy:.1f} %")
         if self.test is not None:
             lines.append(self.test.describe("test"))
+        if self.prior_match is not None:
+            lines.append(self.prior_match.describe())
         return [*lines, f"draw samples with: synthsieve sample {self.run.path} --per-class 10"]
 
 
@@ -125,9 +132,13 @@ def fit(
             group=group,
             device=torch_device,
         )
-        test = score_part(run.load_model(), run.encoding, dataset, split, "test") if group.first else None
+        scores = match = None
+        if group.first:
+            model = run.load_model()
+            scores = score_part(model, run.encoding, dataset, split, "test")
+            match = attach_or_fit(run, model, dataset) if wants_reference(run.settings) else None
     best = result.best_step, result.validation_accuracy
-    return FitSummary(run, result.steps, *best, test, result.seconds, result.drifts, is_main=group.first)
+    return FitSummary(run, result.steps, *best, scores, result.seconds, result.drifts, match, is_main=group.first)
 
 
 def _create_or_resume(

@@ -11,10 +11,12 @@ from typing import Any
 from synthsieve.errors import ConfigError
 from synthsieve.io.locks import locked_beside
 from synthsieve.io.progress import Progress
+from synthsieve.models.chains import DrawSettings, resolve
 from synthsieve.models.generate import Samples, class_indices, draw_samples
 from synthsieve.results.export.samples import write_items
 from synthsieve.results.readable import shown_items
-from synthsieve.sampling.langevin import LangevinSettings
+from synthsieve.settings import Draw
+from synthsieve.training.reference_file import reference_for_drawing
 from synthsieve.training.run_dir import RunDirectory
 
 
@@ -29,6 +31,7 @@ class SampleResult:
     samples: Samples | None  # the arrays; None with a cluster, whose shards may not fit into memory
     readable: list[Path]  # files for people beside `path`: a picture, a table, sounds or sentences
     shards: list[Path] | None = None  # with a cluster, the files in `path`
+    drawn_by: str = ""  # how latents were drawn, in words
 
     @property
     def count(self) -> int:
@@ -37,7 +40,13 @@ class SampleResult:
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
         files = {"shown": [str(one) for one in self.readable]} if self.shards is None else {"shards": len(self.shards)}
-        return {"samples": str(self.path), "count": self.count, "classes": list(self.classes), **files}
+        return {
+            "samples": str(self.path),
+            "count": self.count,
+            "classes": list(self.classes),
+            "drawn_by": self.drawn_by,
+            **files,
+        }
 
     def lines(self) -> list[str]:
         """The summary that the command line prints."""
@@ -45,7 +54,7 @@ class SampleResult:
         if len(self.drawn_classes) == 1:
             of = f"class {self.drawn_classes[0]}"
         shards = "" if self.shards is None else f", in {len(self.shards)} shards"
-        lines = [f"{self.count} samples, {self.per_class} of {of}{shards}: {self.path}"]
+        lines = [f"{self.count} samples, {self.per_class} of {of}{shards}: {self.path}", self.drawn_by]
         return [*lines, *(f"to look at: {one}" for one in self.readable)]
 
 
@@ -57,13 +66,14 @@ def sample(
     to: str | Path | None = None,
     temperature: float | None = None,
     num_steps: int | None = None,
+    draw: Draw | str | None = None,
     noise: bool = False,
     seed: int | None = None,
     cluster: str | None = None,
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> SampleResult:
-    """Draw samples of each class by Langevin dynamics, decode them, and write them.
+    """Draw samples of each class, decode them, and write them.
 
     Args:
         out: the folder that `run` or `fit` wrote.
@@ -72,6 +82,7 @@ def sample(
         to: the .npz to write; None writes OUT/samples.npz. With `cluster` a folder, OUT/samples if None.
         temperature: of the Langevin chains; below 1 samples are more typical and less varied. None: as in the settings.
         num_steps: Langevin steps; None: as in the settings.
+        draw: how latents are drawn: "auto", "langevin", "mixture" or "mixture+langevin"; None: as in the settings.
         noise: add the observation noise, as p(x given z) has it.
         seed: random seed; None takes that of the run.
         cluster: draw on Ray: "local", or HOST:PORT of a running cluster.
@@ -84,13 +95,15 @@ def sample(
     indices = tuple(range(len(names))) if classes is None else class_indices(classes, names)
     if temperature is not None and not (math.isfinite(temperature) and temperature >= 0):
         raise ConfigError(f"temperature must be a finite number, 0 or more, got {temperature}", code="bad-temperature")
-    defaults = run.settings.sampling
-    chains = LangevinSettings(
-        num_steps=defaults.num_steps if num_steps is None else num_steps,
-        step_size=defaults.step_size,
-        temperature=defaults.temperature if temperature is None else temperature,
+    method = run.settings.sampling.draw if draw is None else Draw(draw)
+    chains = DrawSettings.of(
+        run.settings.sampling.model_copy(update={"draw": method}), temperature=temperature, num_steps=num_steps
     )
     path = Path(to) if to is not None else out / ("samples.npz" if cluster is None else "samples")
+    model = run.load_model()
+    note = reference_for_drawing(run, model, method)
+    chains = resolve(chains, model)
+    by = note or f"drawn by {chains.draw.value}"
     seed = run.settings.seed if seed is None else seed
     options: dict[str, Any] = {"per_class": per_class, "chains": chains, "noise": noise, "seed": seed}
     drawn_classes = tuple(names[index] for index in indices)
@@ -102,11 +115,11 @@ def sample(
             drawing = Drawing(run=run.path.resolve(), out=path.resolve(), labels=indices, **options)
             with connected(cluster, workers=workers) as engine:
                 shards = sample_shards(drawing, engine=engine, progress=progress)
-            return SampleResult(path, per_class, names, drawn_classes, None, [], shards)
-        samples = draw_samples(run.load_model(), run.encoding, classes=indices, progress=progress, **options)
+            return SampleResult(path, per_class, names, drawn_classes, None, [], shards, drawn_by=by)
+        samples = draw_samples(model, run.encoding, classes=indices, progress=progress, **options)
         samples.write(path, names)
         labels = [names[y] for y in samples.y]
         readable = write_items(
             path.with_suffix(""), shown_items(run, samples.x), labels, label_name=run.origin.label or "label"
         )
-    return SampleResult(path, per_class, names, drawn_classes, samples, readable)
+    return SampleResult(path, per_class, names, drawn_classes, samples, readable, drawn_by=by)

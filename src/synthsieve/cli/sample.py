@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from typer import Option
 
 from synthsieve.cli import options
+from synthsieve.settings import Draw
 
 TO = "Where to write (default: OUT/samples.npz). With --cluster a folder."
 
@@ -23,6 +24,7 @@ def sample(
     to: Path | None = Option(None, "--to", help=TO, parser=options.given_path, metavar="PATH"),
     temperature: float | None = Option(None, min=0, help="Below 1: more typical and less varied samples."),
     num_steps: int | None = Option(None, min=0, help="Langevin steps."),
+    draw: Draw | None = Option(None, help="How latents are drawn (default: as in the settings)."),
     noise: bool = Option(False, "--noise", help="Add the observation noise: a draw of p(x given z)."),
     seed: options.Seed = None,
     threads: options.Threads = None,

@@ -33,7 +33,11 @@ def check(condition: object, message: str, code: str) -> None:
 def check_unique(names: Iterable[object], origin: str) -> None:
     """Refuse a table of which two columns have one name."""
     repeated = sorted(name for name, times in Counter(map(str, names)).items() if times > 1)
-    check(not repeated, f"{origin}: columns need different names, but {listed(repeated)} are repeated: rename them", "repeated-column")
+    check(
+        not repeated,
+        f"{origin}: columns need different names, but {listed(repeated)} are repeated: rename them",
+        "repeated-column",
+    )
 
 
 @contextmanager

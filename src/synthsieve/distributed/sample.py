@@ -119,10 +119,13 @@ def draw_shard(drawing: Drawing, number: int) -> dict[str, Any]:
 @cache
 def _open_run(path: Path) -> tuple[Any, Any]:
     """The run and its model, once for each worker."""
+    from synthsieve.training.reference_file import attach
     from synthsieve.training.run_dir import RunDirectory
 
     run = RunDirectory.open(path)
-    return run, run.load_model()
+    model = run.load_model()
+    attach(run, model)
+    return run, model
 
 
 def _lists(matrix: np.ndarray) -> Any:

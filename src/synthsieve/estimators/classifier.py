@@ -38,12 +38,13 @@ from synthsieve.evaluation import predict
 from synthsieve.evaluation.labeling import MIN_PROBABILITY, LabeledRows, label_rows
 from synthsieve.evaluation.metrics import Metrics, measure
 from synthsieve.io.progress import for_stream
+from synthsieve.models.chains import DrawSettings
 from synthsieve.models.generate import class_indices, draw_samples
-from synthsieve.sampling.langevin import LangevinSettings
 from synthsieve.settings import Settings, load_settings
 from synthsieve.training.data import TrainingData
 from synthsieve.training.defaults import default_preset, settings_in_memory
-from synthsieve.training.loop import SHARE, fit_in_memory, seconds_per_step
+from synthsieve.training.fit_reference import fit_to, wants_reference
+from synthsieve.training.loop import SHARE, Trained, fit_in_memory, seconds_per_step
 
 if TYPE_CHECKING:
     from synthsieve.estimators.augment import Augmentation
@@ -231,12 +232,12 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
             message = f"n_per_class must be a whole number, 1 or more, but {n_per_class!r} came"
             raise InputError(message, code="invalid-parameter")
         sampling = self.settings_.sampling
-        heat = sampling.temperature if temperature is None else temperature
-        chains = LangevinSettings(sampling.num_steps, sampling.step_size, heat)
+        chains = DrawSettings.of(sampling, temperature=temperature)
         if classes is not None and (isinstance(classes, str) or not isinstance(classes, Iterable)):
             message = f"classes must be a list of labels, but {classes!r} came: put it into a list"
             raise InputError(message, code="invalid-parameter")
         with self.threads(), as_input_errors():
+            self.fit_reference()
             drawn = draw_samples(
                 self.model_,
                 self.encoding_,
@@ -246,6 +247,15 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
                 seed=_seed_of(random_state),
             )
         return self.as_given(drawn.x), self.classes_[drawn.y]
+
+    def fit_reference(self) -> None:
+        """Fit the mixture that samples are drawn from, if it is not yet; a loaded estimator has it, or draws without.
+
+        `sample` and `save` call it.
+        """
+        trained: Trained | None = getattr(self, "_pretrained", None)
+        if self.model_.reference is None and trained is not None and wants_reference(self.settings_):
+            fit_to(self.model_, trained.data, seed=self.seed_)
 
     def augment(self, *, X_test: Any = None, y_test: Any = None, cv: int = 3, **augmentation: Any) -> Augmentation:
         """Draw synthetic samples, select some, continue training with them, and measure whether that helped.

@@ -14,6 +14,7 @@ from synthsieve.data.modalities.table.schema import TableSchema
 from synthsieve.errors import CheckpointError
 from synthsieve.estimators.classifier import LatentEBMClassifier
 from synthsieve.training.history import read as read_history
+from synthsieve.training.reference_file import attach
 from synthsieve.training.run_dir import RunDirectory
 
 
@@ -44,6 +45,7 @@ def from_run(run: RunDirectory) -> LatentEBMClassifier:
     """The model of a run as an estimator."""
     settings, encoding = run.settings, run.encoding
     model, step = run.load_model_and_step()
+    attach(run, model)
     input_spec = encoding.input_spec
     kind = kind_of(None, input_spec.kind)
     metadata = metadata_of(encoding)

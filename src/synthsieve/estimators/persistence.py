@@ -15,6 +15,7 @@ from synthsieve.data.modalities.encoding import from_json
 from synthsieve.errors import CheckpointError, InputError
 from synthsieve.io.tensors import invalid_as_damaged, named_tensors, read_tensors, tensors_under, write_tensors
 from synthsieve.io.versions import versions
+from synthsieve.models.reference import FittedReference
 from synthsieve.settings import settings_from
 from synthsieve.training.checkpoint import model_with_weights
 
@@ -27,7 +28,10 @@ def save(estimator: Estimator, path: Path) -> Path:
     """Write `estimator`, atomically; returns the path."""
     if path.is_dir():
         raise InputError(f"an estimator is saved to one file, but {path} is a folder: name a file in it", code="folder")
+    estimator.fit_reference()
     tensors = named_tensors("model", estimator.model_.state_dict())
+    if estimator.model_.reference is not None:
+        tensors |= named_tensors("reference", estimator.model_.reference.tensors())
     if estimator.features_ is not None:
         tensors["features"] = torch.from_numpy(estimator.features_)
     header = {
@@ -80,6 +84,9 @@ def load(cls: type[Any], path: Path) -> Estimator:
             raise ValueError("its examples, encoding and embeddings do not belong together")
         weights = tensors_under("model", tensors)
         estimator.model_ = model_with_weights(estimator.settings_.model, input_spec, num_classes, weights)
+        if stored := tensors_under("reference", tensors):
+            sizes = {"latent_dim": estimator.settings_.model.latent_dim, "num_classes": num_classes}
+            estimator.model_.reference = FittedReference.from_tensors(stored, **sizes)
     return estimator
 
 

@@ -13,6 +13,7 @@ from synthsieve.models.encoder import WHOLE, Encoder, GradientScale, Posterior
 from synthsieve.models.energy import Energy
 from synthsieve.models.modalities import networks_of
 from synthsieve.models.prior import TiltedPrior
+from synthsieve.models.reference import FittedPrior, FittedReference
 from synthsieve.settings import Classify, ModelSettings
 
 
@@ -28,6 +29,7 @@ class GenerativeClassifier(nn.Module):
         self, settings: ModelSettings, input_spec: InputSpec | Sequence[int], num_classes: int, *, rng: torch.Generator
     ) -> None:
         super().__init__()
+        self.reference: FittedReference | None = None  # fitted after training; not a module, no weight of training
         self.settings = settings
         self.input_spec = InputSpec.of(input_spec)
         self.num_classes = num_classes
@@ -58,6 +60,11 @@ class GenerativeClassifier(nn.Module):
     @property
     def prior(self) -> TiltedPrior:
         return TiltedPrior(self.energy)
+
+    @property
+    def fitted_prior(self) -> FittedPrior | None:
+        """p(z) and p(z given y) with the fitted reference; None where none was fitted."""
+        return None if self.reference is None else FittedPrior(self.energy, self.reference)
 
     def posterior(self, x: Tensor, share: GradientScale = WHOLE, label: Posterior | None = None) -> Posterior:
         """q(z given x); `label` is the label tower's part, if known already."""

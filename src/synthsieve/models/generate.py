@@ -1,4 +1,4 @@
-"""Drawing labelled samples: z ~ p(z given y) by Langevin from p0, then x = g(z).
+"""Drawing labelled samples: z ~ p(z given y), then x = g(z); `models.chains` has the ways to draw z.
 
 Every chain has a seed of its own, from which its start, its noise and its observation noise come: any sample can be
 drawn again alone. Chains run and decode in blocks of one size, the last one filled up, because the last bits of a
@@ -12,8 +12,9 @@ import math
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from difflib import get_close_matches
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +27,9 @@ from synthsieve.io.files import atomic_write
 from synthsieve.io.printable import listed
 from synthsieve.io.progress import NullProgress, Progress
 from synthsieve.io.random_streams import derive_seed, torch_stream
+from synthsieve.models.chains import BLOCK, padded, start_chains
 from synthsieve.models.classifier import GenerativeClassifier
 from synthsieve.sampling import langevin
-
-BLOCK = 500  # chains at a time: their noise and images fit in a few megabytes
 
 
 @dataclass(frozen=True)
@@ -147,10 +147,9 @@ def draw_latents(
     """z ~ p(z given y), each from its own seed: float32 (n, latent_dim) for y (n,) and seeds (n,)."""
     latents = []
     for rows in blocks(len(y)):
-        noise = _padded(_chain_noise(model, seeds[rows], chains)).transpose(0, 1).contiguous().to(model.device)
-        labels = _padded(model.to_tensor(y[rows]))
-        run = langevin.run(model.prior.conditional(labels), noise[0], settings=chains, noise=noise[1:])
-        latents.append(run.z[: rows.stop - rows.start].cpu().numpy())
+        ready = start_chains(model, y[rows], seeds[rows], chains=chains)
+        z = ready.to_z(ready.advance(ready.start, 0, ready.settings.num_steps))
+        latents.append(z[: rows.stop - rows.start].cpu().numpy())
     return np.concatenate(latents)
 
 
@@ -160,16 +159,13 @@ def replay_chain(
 ) -> np.ndarray:
     """Where one chain stood after each number of steps of `at`, ascending: float32 (len(at), latent_dim).
 
-    At 0 it stands at its start, a draw of p0; at `chains.num_steps` at the z that `draw_latents` gives.
+    At 0 it stands at its start, a draw of the reference; at `chains.num_steps` at the z that `draw_latents` gives.
     """
-    noise = _chain_noise(model, [seed], chains)[0][:, None].expand(-1, BLOCK, -1)  # (num_steps + 1, BLOCK, latent_dim)
-    density = model.prior.conditional(torch.full((BLOCK,), y))
-    z, done, stops = noise[0].contiguous(), 0, []
-    for stop in at:
-        leg = replace(chains, num_steps=stop - done)
-        z = langevin.run(density, z, settings=leg, noise=noise[1 + done : 1 + stop]).z
-        stops.append(z[0].numpy().copy())
-        done = stop
+    ready = start_chains(model, np.array([y]), np.array([seed]), chains=chains)
+    position, stops = ready.start, []
+    for done, stop in pairwise((0, *at)):
+        position = ready.advance(position, done, stop)
+        stops.append(ready.to_z(position)[0].cpu().numpy().copy())
     return np.stack(stops)
 
 
@@ -178,9 +174,10 @@ def replay_diagnostics(
     model: GenerativeClassifier, y: np.ndarray, seeds: np.ndarray, *, chains: langevin.LangevinSettings
 ) -> langevin.Diagnostics:
     """Diagnostics of the chains of those classes and seeds, (n,) each; n of a few hundred, as they run at once."""
-    noise = _chain_noise(model, seeds, chains).transpose(0, 1).contiguous()  # (num_steps + 1, n, latent_dim)
-    density = model.prior.conditional(torch.from_numpy(y))
-    measured = langevin.run(density, noise[0], settings=chains, noise=noise[1:], diagnostics=True).diagnostics
+    ready = start_chains(model, y, seeds, chains=chains, pad=False)
+    measured = langevin.run(
+        ready.density, ready.start, settings=ready.settings, noise=ready.noise, diagnostics=True
+    ).diagnostics
     assert measured is not None
     return measured
 
@@ -196,11 +193,11 @@ def decode(
     model.eval()
     decoded = np.empty(0)
     for rows in blocks(len(z)):
-        latents = _padded(model.to_tensor(z[rows]))
+        latents = padded(model.to_tensor(z[rows]))
         if noise or model.generator.always_draws:
             streams = (torch_stream(int(seed), "observation") for seed in seeds[rows])
             drawn = torch.stack([model.generator.noise(rng=stream) for stream in streams])
-            x = model.generator.sample(latents, _padded(drawn).to(model.device))
+            x = model.generator.sample(latents, padded(drawn).to(model.device))
         else:
             x = model.generator(latents)
         block = encoding.decode(x[: rows.stop - rows.start].cpu().numpy())
@@ -213,15 +210,3 @@ def decode(
 def blocks(count: int) -> Iterator[slice]:
     """0 to `count`, BLOCK at a time."""
     return (slice(start, min(start + BLOCK, count)) for start in range(0, count, BLOCK))
-
-
-def _chain_noise(model: GenerativeClassifier, seeds: Iterable[int], chains: langevin.LangevinSettings) -> torch.Tensor:
-    """Each chain's start and the noise of its steps, from its seed: (n, num_steps + 1, latent_dim)."""
-    size = (chains.num_steps + 1, model.energy.latent_dim)
-    return torch.stack([torch.randn(size, generator=torch.Generator().manual_seed(int(seed))) for seed in seeds])
-
-
-def _padded(rows: torch.Tensor) -> torch.Tensor:
-    """The rows, (k, ...), and the last of them again until they are BLOCK."""
-    missing = BLOCK - len(rows)
-    return torch.cat([rows, rows[-1:].expand(missing, *rows.shape[1:])]) if missing else rows

@@ -21,9 +21,9 @@ from synthsieve.evaluation.predict import Oracle, draw_and_score
 from synthsieve.io.progress import Progress
 from synthsieve.io.random_streams import derive_seed, numpy_stream
 from synthsieve.models import generate
+from synthsieve.models.chains import DrawSettings, resolve
 from synthsieve.models.classifier import GenerativeClassifier
 from synthsieve.models.networks.mlp import MLP
-from synthsieve.sampling.langevin import LangevinSettings
 from synthsieve.selection.entropy import (
     REJECTED,
     Reason,
@@ -73,7 +73,7 @@ def augment(
         group: the processes that draw: each draws some blocks, then all have all of them.
     """
     started = time.monotonic()
-    chains = LangevinSettings(sampling.num_steps, sampling.step_size, settings.temperature)
+    chains = resolve(DrawSettings.of(sampling, temperature=settings.temperature), model)
     if latents_of is None:
         per_class = np.full(model.num_classes, settings.pool_size // model.num_classes)
         if class_shares is not None:
@@ -149,9 +149,10 @@ def draw_again(model: GenerativeClassifier, encoding: Encoding, pool: SyntheticP
 
 
 def model_hash(model: GenerativeClassifier) -> str:
-    """The first 16 hex digits of the SHA-256 of a model's weights."""
+    """The first 16 hex digits of the SHA-256 of a model's weights, and of its fitted reference if it has one."""
     digest = hashlib.sha256()
-    for name, value in sorted(model.state_dict().items()):
+    reference = {} if model.reference is None else model.reference.tensors()
+    for name, value in (*sorted(model.state_dict().items()), *sorted(reference.items())):
         digest.update(name.encode())
         digest.update(value.detach().cpu().contiguous().numpy().tobytes())
     return digest.hexdigest()[:16]

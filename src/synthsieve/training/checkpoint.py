@@ -14,6 +14,7 @@ from synthsieve.errors import CheckpointError, ConfigError
 from synthsieve.io.random_streams import torch_stream
 from synthsieve.io.tensors import invalid_as_damaged, named_tensors, read_tensors, tensors_under, write_tensors
 from synthsieve.models.classifier import GenerativeClassifier
+from synthsieve.models.reference import FittedReference
 from synthsieve.settings import ModelSettings, Settings, settings_from
 from synthsieve.training.state import TrainState, non_finite, restore_optimiser
 
@@ -94,6 +95,9 @@ def load_model(
     _check_header(path, header, settings, input_spec, num_classes, data_hash)
     with invalid_as_damaged(path):
         model = model_with_weights(settings.model, input_spec, num_classes, tensors_under("averaged", tensors))
+        if stored := tensors_under("reference", tensors):
+            sizes = {"latent_dim": model.energy.latent_dim, "num_classes": num_classes}
+            model.reference = FittedReference.from_tensors(stored, **sizes)
         return model, _step_of(header)
 
 

@@ -18,10 +18,12 @@ import numpy as np
 
 from synthsieve.errors import CheckpointError
 from synthsieve.evaluation.predict import Oracle, latents_and_logits
+from synthsieve.evaluation.prior_match import prior_match
 from synthsieve.io.files import atomic_write, parse_json, write_text
 from synthsieve.io.npz import read_arrays
 from synthsieve.io.progress import NullProgress, Progress
-from synthsieve.io.random_streams import derive_seed
+from synthsieve.io.random_streams import derive_seed, numpy_stream
+from synthsieve.io.tensors import named_tensors
 from synthsieve.models.classifier import GenerativeClassifier
 from synthsieve.selection.curvature import CurvatureState
 from synthsieve.selection.entropy import entropy_of_logits, filter_by_entropy
@@ -29,6 +31,7 @@ from synthsieve.settings import AugmentationSettings, PseudoLabelSettings, Setti
 from synthsieve.training import checkpoint
 from synthsieve.training.augment import augment, model_hash
 from synthsieve.training.data import TrainingData
+from synthsieve.training.fit_reference import fit_to, wants_reference
 from synthsieve.training.pool import SyntheticPool
 from synthsieve.training.run_dir import RunDirectory
 from synthsieve.training.state import TrainState
@@ -93,6 +96,9 @@ def choose_extra_data(
     chosen = replace(previous, step=step, pseudo=pseudo, figures=figures)
     if not _is_due(step, settings, settings.augmentation):
         return chosen
+    state.averaged.reference, encoded = None, None
+    if wants_reference(settings):
+        encoded = fit_to(state.averaged, data, seed=derive_seed(settings.seed, f"reference/{step}"))
     label_counts = np.bincount(data.dataset.train.y[split.labeled], minlength=len(split.classes))
     pool, outcomes = augment(
         state.averaged,
@@ -109,6 +115,11 @@ def choose_extra_data(
         group=state.group,
     )
     figures |= outcomes.figures
+    if encoded is not None:
+        real = encoded.draw(1, rng=numpy_stream(settings.seed, f"prior match/{step}"))[0]
+        labels = encoded.probabilities.argmax(axis=1)
+        match = prior_match(pool.z, pool.y, real, labels, num_classes=len(split.classes), seed=settings.seed)
+        figures["prior_match"] = match.as_dict()
     if oracle is not None:
         figures["purity"] = pool.purity(pool.selected)
     return ExtraData(step, pool, pseudo, outcomes.curvature_state, figures)
@@ -146,7 +157,9 @@ def write(extra_data: ExtraData, folder: Path, state: TrainState) -> None:
     pool = extra_data.pool
     if pool is not None:
         if model_hash(state.averaged) == pool.origin["model_hash"]:  # else an earlier choice stored them
-            checkpoint.save_weights(_weights_path(folder, pool), state, {})
+            reference = state.averaged.reference
+            more = {} if reference is None else named_tensors("reference", reference.tensors())
+            checkpoint.save_weights(_weights_path(folder, pool), state, {}, more)
         pool.write(_path(folder, "pool", extra_data.step))
     parts = {"pseudo": extra_data.pseudo, "curvature": extra_data.curvature}
     arrays = {

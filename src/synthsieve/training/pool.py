@@ -15,9 +15,9 @@ from synthsieve.errors import CheckpointError, ConfigError
 from synthsieve.evaluation.predict import NO_ORACLE
 from synthsieve.io.files import atomic_write, parse_json
 from synthsieve.io.npz import read_arrays
-from synthsieve.sampling.langevin import LangevinSettings
+from synthsieve.models.chains import DrawSettings
 from synthsieve.selection.entropy import DESCRIPTIONS, Reason, outcome_codes
-from synthsieve.settings import AugmentationSettings, EntropyAt
+from synthsieve.settings import AugmentationSettings, Draw, EntropyAt
 
 if TYPE_CHECKING:
     from synthsieve.selection.curvature import CurvatureState
@@ -37,6 +37,7 @@ ORIGIN: dict[str, Any] = {
     "num_steps": int,
     "step_size": NUMBER,
     "temperature": NUMBER,
+    "draw": str,
     "decode_noise": bool,
 }
 
@@ -124,19 +125,20 @@ class SyntheticPool(_Rows):
 
     @cached_property
     def log_density(self) -> np.ndarray:
-        """log p(z given y) up to a constant of each y, F(z)[y] + log p0(z): float64 (n,)."""
+        """log p(z given y) with the paper's reference, up to a constant of y: F(z)[y] + log p0(z), float64 (n,)."""
         at_y = np.take_along_axis(self.logits_z, self.y[:, None], axis=1)[:, 0].astype(np.float64)
         squares = np.square(self.z, dtype=np.float64).sum(axis=1)
         return at_y - 0.5 * squares - 0.5 * self.z.shape[1] * np.log(2 * np.pi)
 
     @property
-    def chains(self) -> LangevinSettings:
+    def chains(self) -> DrawSettings:
         """The chains that drew it; a pool that scored the latents of an earlier one is refused."""
         if "latents_of" in self.origin:
             raise ConfigError(
                 "this pool's latents came from an earlier model, so its chains cannot be replayed", code="other-model"
             )
-        return LangevinSettings(*(self.origin[name] for name in ("num_steps", "step_size", "temperature")))
+        num_steps, step_size, temperature = (self.origin[name] for name in ("num_steps", "step_size", "temperature"))
+        return DrawSettings(num_steps, step_size, temperature, Draw(self.origin.get("draw", Draw.LANGEVIN)))
 
     def logits_at(self, place: EntropyAt) -> np.ndarray:
         """The classifier's logits at x or at z: float32 (n, num_classes)."""

@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+import torch
 
 from synthsieve import open_run
 from synthsieve.errors import ConfigError, NothingToDraw
@@ -17,6 +18,7 @@ from synthsieve.io.random_streams import numpy_stream
 from synthsieve.results.charts.chart import Bars, Intervals, Labels, Line, Points, Rule
 from synthsieve.results.charts.matplotlib_backend import draw
 from synthsieve.results.charts.svg import render
+from synthsieve.results.export.media import spaced_ranks
 from synthsieve.results.pool_view import PoolView
 from synthsieve.results.report.charts.comparison import arms
 from synthsieve.results.report.charts.pool import (
@@ -28,7 +30,7 @@ from synthsieve.results.report.charts.pool import (
     two_dimensions,
     weights,
 )
-from synthsieve.results.report.charts.training import chain_log_density
+from synthsieve.results.report.charts.training import CHAINS, chain_log_density
 from synthsieve.results.report.figures import NAMES, OF_RUN, charts_of
 from synthsieve.results.table import ResultsTable
 from synthsieve.selection.entropy import Reason
@@ -213,9 +215,16 @@ def test_tsne_is_deterministic_and_finite(shape):
 
 
 def test_chains_end_at_the_log_density_of_the_pool(table_view):
-    (line,) = of(chain_log_density(table_view), Line)
-    assert line.x == tuple(map(float, range(table_view.pool.origin["num_steps"] + 1)))
-    assert line.y[-1] == pytest.approx(table_view.pool.log_density.mean(), rel=1e-4)
+    chart, pool = chain_log_density(table_view), table_view.pool
+    (line,) = of(chart, Line)
+    assert line.x == tuple(map(float, range(pool.origin["num_steps"] + 1)))
+    prior = table_view.model.fitted_prior
+    assert prior is not None
+    assert pool.origin["draw"] == "mixture+langevin"
+    rows = spaced_ranks(len(pool), CHAINS)
+    expected = prior.conditional_log_density(torch.from_numpy(pool.z[rows]), torch.from_numpy(pool.y[rows])).mean()
+    assert line.y[-1] == pytest.approx(float(expected), rel=1e-3)
+    assert "perfect match" in chart.note
 
 
 def made_up_table(names, right):

@@ -156,8 +156,19 @@ def chain_log_density(view: PoolView) -> Chart:
         ),
         note=(
             f"{len(rows)} chains of the pool, replayed: step size {chains.step_size:g}, temperature "
-            f"{chains.temperature:g}. A flat end means that they have converged."
+            f"{chains.temperature:g}. A flat end means that they have converged.{_match(view)}"
         ),
+    )
+
+
+def _match(view: PoolView) -> str:
+    """The prior match of the pool in a sentence; empty where it was not measured."""
+    match = view.figures.get("prior_match") or {}
+    if match.get("mean") is None:
+        return ""
+    return (
+        f" A classifier tells the drawn latents from encoded examples with an AUC of {match['mean']:.2f} on average, "
+        f"{match['worst']:.2f} in the worst class; 0.5 is a perfect match."
     )
 
 
@@ -166,3 +177,5 @@ def check_chains(view: PoolView) -> None:
     if "latents_of" in view.pool.origin:
         reason = "this pool's latents came from an earlier model, so its chains cannot be replayed"
         raise NothingToDraw(reason, code="no-chains")
+    if not view.pool.origin["num_steps"]:
+        raise NothingToDraw("the samples of this pool were drawn without Langevin steps", code="no-chains")

@@ -1,0 +1,226 @@
+"""Which draw of z is nearest to the data, and which samples are most useful to other classifiers.
+
+    python benchmarks/prior.py RUN [RUN ...] [--per-class 100] [--json OUT.json] [--markdown OUT.md]
+
+RUN are folders that `synthsieve fit` wrote, one for each seed. For each way to draw latents it measures the AUC of a
+classifier that tells them from encoded examples (training rows, and test rows that no fit has seen), the share of
+samples that the model gives the requested class, and the test accuracy of scikit-learn classifiers trained on the
+labels and the samples. All ways have the same labels, test rows and classifiers; differences are paired by test row.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.mixture import GaussianMixture
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neural_network import MLPClassifier
+
+from synthsieve.evaluation.predict import latents_and_logits, part_of
+from synthsieve.evaluation.prior_match import prior_match
+from synthsieve.io.random_streams import numpy_stream
+from synthsieve.models.chains import DrawSettings
+from synthsieve.models.generate import chain_seeds, decode, draw_latents
+from synthsieve.settings import Draw
+from synthsieve.training.fit_reference import Encoded, encode_rows, fit_reference
+from synthsieve.training.run_dir import RunDirectory
+
+BASELINE, FIVE, REAL = "langevin", "five Gaussians per class", "real rows, our labels"
+FILTERED = "mixture+langevin, requested class at z"
+MAX_TEST = 2000
+Latents = Callable[[np.ndarray, np.ndarray], np.ndarray]  # y, seeds -> z
+
+
+def classifiers(seed: int) -> dict[str, Any]:
+    return {
+        "logistic regression": LogisticRegression(max_iter=500),
+        "forest": RandomForestClassifier(100, random_state=seed),
+        "kNN": KNeighborsClassifier(5),
+        "MLP": MLPClassifier((64,), max_iter=60, random_state=seed),
+    }
+
+
+def gaussians(encoded: Encoded, count: int, seed: int) -> Latents:
+    """`count` Gaussians for each class, fitted to the means of q of the rows that the model gives the class."""
+    predicted = encoded.probabilities.argmax(axis=1)
+    fitted = [
+        GaussianMixture(count, reg_covar=1e-2, random_state=seed).fit(encoded.mean[predicted == label])
+        for label in range(encoded.probabilities.shape[1])
+    ]
+
+    def draw(y: np.ndarray, seeds: np.ndarray) -> np.ndarray:
+        z = np.empty((len(y), encoded.mean.shape[1]), dtype=np.float32)
+        for label, mixture in enumerate(fitted):
+            mixture.set_params(random_state=int(seeds[0] % 2**31))
+            z[y == label] = mixture.sample(int((y == label).sum()))[0]
+        return z
+
+    return draw
+
+
+def measure(path: Path, per_class: int, repeats: int, only: list[str] | None = None) -> dict[str, Any]:
+    """Everything about one run, by the name of the draw; of the draws `only`, where given, and without their AUC."""
+    run = RunDirectory.open(path)
+    model, dataset, split, seed = run.load_model(), run.origin.load(), run.split, run.settings.seed
+    x, y_true = dataset.train.x, dataset.train.y
+    rows = {"labeled": split.labeled, "unlabeled": split.unlabeled}
+    encoded = encode_rows(model, run.encoding, x, y_true, **rows, seed=seed)
+    test_x, test_y = part_of(dataset, split, "test")
+    test_x, test_y = test_x[:MAX_TEST], test_y[:MAX_TEST]
+    test = encode_rows(
+        model, run.encoding, test_x, test_y, labeled=np.arange(0), unlabeled=np.arange(len(test_y)), seed=seed
+    )
+    model.reference = fit_reference(encoded, seed=seed)
+    components = np.bincount(model.reference.mixture.labels.numpy())
+    corrected = model.reference.correction is not None
+    print(f"{path.name}: components {components.tolist()}, correction {corrected}", flush=True)
+
+    def chains(draw: Draw, temperature: float = 1.0) -> Latents:
+        settings = DrawSettings(60, 0.08, temperature, draw)
+        return lambda y, seeds: draw_latents(model, y, seeds, chains=settings)
+
+    draws: dict[str, Latents] = {
+        BASELINE: chains(Draw.LANGEVIN),
+        "one Gaussian per class": gaussians(encoded, 1, seed),
+        FIVE: gaussians(encoded, 5, seed),
+        "mixture": chains(Draw.MIXTURE),
+        "mixture, T = 0.5": chains(Draw.MIXTURE, 0.5),
+        "mixture+langevin": chains(Draw.MIXTURE_LANGEVIN),
+        "mixture+langevin, T = 0.5": chains(Draw.MIXTURE_LANGEVIN, 0.5),
+        FILTERED: chains(Draw.MIXTURE_LANGEVIN),
+    }
+    if only:
+        draws = {name: draw for name, draw in draws.items() if name in only}
+    y = np.arange(model.num_classes).repeat(max(per_class, 200))
+    unlabeled_p = encoded.probabilities[len(split.labeled) :]
+    results: dict[str, Any] = {}
+    for name in (*draws, REAL):
+        correct, asked_x, asked_z, matches = [], [], [], []
+        for repeat in range(repeats):
+            rng = numpy_stream(seed, f"{name}/{repeat}")
+            if name == REAL:
+                predicted = unlabeled_p.argmax(axis=1)
+                chosen = [rng.permutation(np.flatnonzero(predicted == c))[:per_class] for c in range(model.num_classes)]
+                picked = np.concatenate(chosen)
+                extra_x, extra_y = x[split.unlabeled[picked]], predicted[picked]
+            else:
+                seeds = chain_seeds(1000 * seed + repeat, y)
+                z = draws[name](y, seeds)
+                if not repeat and not only:
+                    labels = encoded.probabilities.argmax(axis=1)
+                    draw_of_q = encoded.draw(1, rng=rng)[0]
+                    matches = [
+                        prior_match(z, y, draw_of_q, labels, num_classes=model.num_classes, seed=0).as_dict(),
+                        prior_match(
+                            z,
+                            y,
+                            test.draw(1, rng=rng)[0],
+                            test.probabilities.argmax(axis=1),
+                            num_classes=model.num_classes,
+                            seed=0,
+                        ).as_dict(),
+                    ]
+                eligible = np.ones(len(y), dtype=bool)
+                if name == FILTERED:
+                    with torch.no_grad():
+                        eligible = model.energy.class_logits(model.to_tensor(z)).argmax(dim=1).numpy() == y
+                rows_of = [np.flatnonzero((y == c) & eligible)[:per_class] for c in range(model.num_classes)]
+                take = np.concatenate(rows_of)
+                extra_x, extra_y = decode(model, run.encoding, z[take], seeds[take]), y[take]
+                asked_x.append((latents_and_logits(model, run.encoding, extra_x)[1].argmax(axis=1) == extra_y).mean())
+                with torch.no_grad():
+                    at_z = model.energy.class_logits(model.to_tensor(z[take])).argmax(dim=1).numpy()
+                asked_z.append((at_z == extra_y).mean())
+            train_x = np.concatenate([flat(run, x[split.labeled]), flat(run, extra_x)])
+            train_y = np.concatenate([y_true[split.labeled], extra_y])
+            answers = flat(run, test_x)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                each = [c.fit(train_x, train_y).predict(answers) == test_y for c in classifiers(repeat).values()]
+            correct.append(np.array(each))
+        by_row = np.mean(correct, axis=(0, 1))  # (test rows,), over repeats and classifiers
+        results[name] = {
+            "accuracy": float(by_row.mean()),
+            "by_row": by_row.tolist(),
+            "asked_x": float(np.mean(asked_x)) if asked_x else None,
+            "asked_z": float(np.mean(asked_z)) if asked_z else None,
+            "match": matches[0] if matches else None,
+            "match_test": matches[1] if matches else None,
+        }
+        shown = "" if not matches else f"AUC {matches[0]['mean']:.3f}, worst {matches[0]['worst']:.3f}"
+        print(f"  {name:26s} accuracy {100 * by_row.mean():.1f}  {shown}", flush=True)
+    return {"run": path.name, "components": components.tolist(), "corrected": corrected, "draws": results}
+
+
+def flat(run: RunDirectory, x: np.ndarray) -> np.ndarray:
+    return run.encoding.encode(x).reshape(len(x), -1)
+
+
+def difference(runs: list[dict[str, Any]], name: str, other: str) -> str:
+    """Mean difference in points with a 95 % interval, paired by run and test row."""
+    gaps = [np.array(r["draws"][name]["by_row"]) - np.array(r["draws"][other]["by_row"]) for r in runs]
+    mean = float(np.mean([gap.mean() for gap in gaps]))
+    error = float(np.sqrt(sum(gap.var(ddof=1) / len(gap) for gap in gaps))) / len(gaps)
+    if len(gaps) > 1:  # the spread between runs, where it is larger
+        error = max(error, float(np.std([gap.mean() for gap in gaps], ddof=1)) / np.sqrt(len(gaps)))
+    return f"{100 * mean:+.1f} ({100 * (mean - 1.96 * error):+.1f} to {100 * (mean + 1.96 * error):+.1f})"
+
+
+def markdown(runs: list[dict[str, Any]]) -> str:
+    head = (
+        "| draw of z | AUC, training rows | worst class | AUC, test rows | requested class at z | at x | accuracy |"
+        f" against {BASELINE} | against {FIVE} | against {REAL} |"
+    )
+    lines = [head, "|" + "---|" * 10]
+    for name in runs[0]["draws"]:
+        found = [run["draws"][name] for run in runs]
+
+        def mean(get: Callable[[dict[str, Any]], float | None], digits: int, found: Any = found) -> str:
+            values = [value for each in found if (value := get(each)) is not None]
+            return f"{np.mean(values):.{digits}f}" if values else ""
+
+        cells = [
+            name,
+            mean(lambda each: each["match"] and each["match"]["mean"], 2),
+            mean(lambda each: each["match"] and each["match"]["worst"], 2),
+            mean(lambda each: each["match_test"] and each["match_test"]["mean"], 2),
+            mean(lambda each: each["asked_z"], 3),
+            mean(lambda each: each["asked_x"], 3),
+            mean(lambda each: 100 * each["accuracy"], 1),
+            *("" if name == other else difference(runs, name, other) for other in (BASELINE, FIVE, REAL)),
+        ]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("runs", nargs="+", type=Path)
+    parser.add_argument("--per-class", type=int, default=100)
+    parser.add_argument("--repeats", type=int, default=2)
+    parser.add_argument("--only", nargs="+", help="measure only the usefulness of these draws, and of real rows")
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--markdown", type=Path)
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    runs = [measure(path, options.per_class, options.repeats, options.only) for path in options.runs]
+    table = "" if options.only else markdown(runs)
+    print(table)
+    if options.json:
+        options.json.write_text(json.dumps(runs), encoding="utf-8")
+    if options.markdown:
+        options.markdown.write_text(table, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
