@@ -361,5 +361,5 @@ def test_public_function_charts_and_display(tmp_path):
     found = synthsieve.utility(GaussianNB(), *LABELED, SYNTHETIC, X_test=TEST[0], y_test=TEST[1], repeats=2)
     assert "<svg" in found._repr_html_()
     path = found.save_chart(tmp_path / "utility.svg")
-    assert path.read_text().startswith("<svg")
+    assert path.read_text(encoding="utf-8").startswith("<svg")
     assert found.answer in str(found)

@@ -148,7 +148,7 @@ def test_few_equal_and_constant_rows():
 
 
 def write_jsonl(path, rows):
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
 
 @pytest.mark.parametrize("form", ["npy", "npz", "parquet", "jsonl with a file", "csv with a file"])
@@ -170,7 +170,7 @@ def test_every_file_gives_the_same_selection(tmp_path, form):
         if form.startswith("jsonl"):
             write_jsonl(source, [{"text": f"row {row}"} for row in range(200)])
         else:
-            source.write_text("text\n" + "".join(f"row {row}\n" for row in range(200)))
+            source.write_text("text\n" + "".join(f"row {row}\n" for row in range(200)), encoding="utf-8")
     chosen = select_file(source, tmp_path / "out", embeddings=column, metric="cosine", budget=20)
     assert chosen.indices.tolist() == expected.indices.tolist()
     if form == "npy":

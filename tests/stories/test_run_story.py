@@ -154,7 +154,7 @@ def test_repeated_command_trains_nothing(whole, copy, in_process_pool):
     assert in_process_pool == []
     assert written(copy / "seed-3") | written(copy / "oracle") == runs
     assert contents(copy) == before == contents(out)
-    paths = dict.fromkeys(("out", "model", "table", "figures", "report"))
+    paths = dict.fromkeys(("out", "model", "dataset", "table", "figures", "report"))
     assert {**again, **paths} == {**output, **paths}
 
 

@@ -52,7 +52,7 @@ def test_the_command_prints_the_answer_and_writes_a_chart(files, tmp_path):
     arguments = [real, synthetic, "--label", "colour", "--test", test, "--estimator", "logistic", "--repeats", "1"]
     shown = command("utility", *arguments, "--figure", tmp_path / "chart.svg")
     assert "all synthetic rows - labels only" in shown.stdout
-    assert (tmp_path / "chart.svg").read_text().startswith("<svg")
+    assert (tmp_path / "chart.svg").read_text(encoding="utf-8").startswith("<svg")
     plain = json.loads(command("utility", *arguments, "--json", "--quiet").stdout)
     assert plain["answer"] in shown.stdout
     assert plain["primary"]["primary"]
@@ -60,7 +60,7 @@ def test_the_command_prints_the_answer_and_writes_a_chart(files, tmp_path):
 
 def test_an_estimator_of_the_users_own_module(files, tmp_path, monkeypatch):
     (tmp_path / "own_models_of_a_user.py").write_text(
-        "from sklearn.dummy import DummyClassifier\ndef make(): return DummyClassifier()\n"
+        "from sklearn.dummy import DummyClassifier\ndef make(): return DummyClassifier()\n", encoding="utf-8"
     )
     monkeypatch.chdir(tmp_path)
     real, synthetic, test = files
@@ -81,7 +81,7 @@ def test_arrays_and_texts(tmp_path):
         np.savez(tmp_path / f"{name}.npz", x=rng.normal(size=(n, 1, 4, 4)) + y[:, None, None, None], y=y)
         words = [f"{('good fine', 'bad poor')[c]} {rng.integers(10**9)}" for c in y]
         lines = "".join(f"{text},{c}\n" for text, c in zip(words, y, strict=True))
-        (tmp_path / f"{name}.csv").write_text(f"text,mood\n{lines}")
+        (tmp_path / f"{name}.csv").write_text(f"text,mood\n{lines}", encoding="utf-8")
     for suffix, options in ((".npz", {}), (".csv", {"label": "mood", "text": "text"})):
         paths = [tmp_path / f"{name}{suffix}" for name in ("real", "synthetic", "test")]
         found = utility_of_files(*paths[:2], test=paths[2], estimator="logistic", repeats=1, **options)
