@@ -51,7 +51,7 @@ def main() -> None:
         for arm in reversed(ARMS):
             given = {"seed": seed, **({} if arm == "joint" else {"training": {"objective": "supervised"}})}
             settings = settings_for(
-                options.source, dataset, config=options.config, overrides=overrides[arm], requested=given
+                options.source, dataset, config=options.config, overrides=overrides[arm], options=given
             )
             jobs.append(Job(f"{arm}, seed {seed}", options.out / f"{arm}-{seed}", settings.pretrained()))
     run_jobs(jobs, origin, workers=options.workers, progress=for_stream("runs"))
