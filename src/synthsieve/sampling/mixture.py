@@ -13,7 +13,7 @@ from torch import Tensor
 
 COMPONENTS = (1, 2, 3, 5, 8, 12, 20)  # numbers that the held-out likelihood chooses from
 FOLDS = 4
-MAX_ROWS = 1500  # of a class, to keep the fit quick
+MAX_ROWS = 600  # of a class, to keep the fit quick
 EM_STEPS = 40
 TOLERANCE = 1e-3  # nats per row: EM stops when the mean log-likelihood rises by less
 MIN_WEIGHT = 1e-3  # rows that belong to a class with less are left out
