@@ -67,6 +67,6 @@ def test_gains_of_common_models(tmp_path):
         assert mean["difference"] == pytest.approx(np.mean([one["difference"] for one in each]))
         low, high = mean["interval_95"]
         assert low <= mean["difference"] <= high
-    sentence = describe_usefulness(found, 20)
-    assert sentence.startswith("Your own model, trained on 20 labels and")
-    assert "random forest" in sentence
+    mean, each = describe_usefulness(found, 20)
+    assert "with the 20 labels alone" in mean
+    assert "random forest" in each

@@ -114,21 +114,21 @@ def measure_usefulness(
     }
 
 
-def describe_usefulness(found: Mapping[str, Any], labels: int) -> str:
-    """One sentence: how much common models gain from the recommended data set."""
+def describe_usefulness(found: Mapping[str, Any], labels: int) -> tuple[str, str]:
+    """Two sentences: what common models gain on average from the recommended data set, and what each of them gains."""
     name = found["chosen"]
     mean = found["mean"][name]
     low, high = (100 * end for end in mean["interval_95"])
     added = {
-        SELF_LABELED: f"{found['rows'][name]:,} unlabelled rows with our labels",
+        SELF_LABELED: f"{found['rows'][name]:,} unlabelled rows with our model's labels",
         SAMPLES: f"{found['rows'][name]:,} synthetic samples",
     }[name]
     gains = ", ".join(f"{model} {100 * each[name]['difference']:+.1f}" for model, each in found["each"].items())
     return (
-        f"Your own model, trained on {labels:,} labels and {added}: {METRIC_NAMES[Metric(found['metric'])]} "
-        f"{100 * mean['with_addition']:.1f} % instead of {100 * mean['labels_only']:.1f} % with the labels alone, "
-        f"{100 * mean['difference']:+.1f} points (95 % interval {low:+.1f} to {high:+.1f}), mean of "
-        f"{len(found['models'])} common models ({gains})."
+        f"{len(found['models'])} common models have a mean {METRIC_NAMES[Metric(found['metric'])]} of "
+        f"{100 * mean['labels_only']:.1f} % with the {labels:,} labels alone, and {100 * mean['with_addition']:.1f} % when "
+        f"{added} are added: {100 * mean['difference']:+.1f} points (95 % interval {low:+.1f} to {high:+.1f}).",
+        f"Their gains in points: {gains}.",
     )
 
 

@@ -32,7 +32,7 @@ class Answer:
     reasons: tuple[str, ...]  # what the answer is based on
     next_steps: tuple[str, ...]
     kept: str | None  # the variant whose model was kept; None where nothing was compared
-    usefulness: str = ""  # what common models gain from the data set of the run; empty where it was not measured
+    usefulness: tuple[str, ...] = ()  # what common models gain from the data set of the run; empty if not measured
 
     def __str__(self) -> str:
         return f"{self.word}: {self.sentence}"
@@ -40,8 +40,8 @@ class Answer:
     def lines(self) -> list[str]:
         """The first screen, for a terminal."""
         return [
-            *([self.usefulness] if self.usefulness else []),
-            *([f"Our model: {self.gain}" if self.usefulness else self.gain] if self.gain else []),
+            *self.usefulness,
+            *([f"Our own model: {self.gain}" if self.usefulness else self.gain] if self.gain else []),
             f"Does synthetic data help? {self.word}: {self.sentence}",
             *(f"Warning: {warning}" for warning in self.warnings),
         ]
@@ -69,7 +69,7 @@ def answer_of(table: ResultsTable) -> Answer:
         reasons=tuple(reason for reason in (chosen, verdict_sentence(table), _label_use(table)) if reason),
         next_steps=tuple(_next_steps(table, word)),
         kept=kept,
-        usefulness="" if table.usefulness is None else describe_usefulness(table.usefulness, table.labeled),
+        usefulness=() if table.usefulness is None else describe_usefulness(table.usefulness, table.labeled),
     )
 
 
