@@ -126,8 +126,8 @@ def describe_usefulness(found: Mapping[str, Any], labels: int) -> tuple[str, str
     gains = ", ".join(f"{model} {100 * each[name]['difference']:+.1f}" for model, each in found["each"].items())
     return (
         f"{len(found['models'])} common models have a mean {METRIC_NAMES[Metric(found['metric'])]} of "
-        f"{100 * mean['labels_only']:.1f} % with the {labels:,} labels alone, and {100 * mean['with_addition']:.1f} % when "
-        f"{added} are added: {100 * mean['difference']:+.1f} points (95 % interval {low:+.1f} to {high:+.1f}).",
+        f"{100 * mean['labels_only']:.1f} % with the {labels:,} labels alone, and {100 * mean['with_addition']:.1f} % "
+        f"when {added} are added: {100 * mean['difference']:+.1f} points (95 % interval {low:+.1f} to {high:+.1f}).",
         f"Their gains in points: {gains}.",
     )
 
