@@ -50,7 +50,7 @@ def utility_of_files(
     Args:
         real: labelled rows, .csv, .tsv or .parquet with a label column, or .npz with x and y; rows without a label
             count as unlabelled.
-        synthetic: the rows to judge; columns that the real rows do not have are ignored.
+        synthetic: the rows to measure; columns that the real rows do not have are ignored.
         label: the label column of tables.
         test: labelled rows that trained nothing; without them labels are held out in turn.
         unlabeled: real rows without labels, for the control of self-labelled rows.

@@ -84,7 +84,7 @@ def utility(
             Rows of images are flattened if it needs two dimensions.
         X, y: the labelled rows, of any kind: an array, a data frame, texts. Rows whose y is -1, None, NaN or "" count
             as `unlabeled`.
-        synthetic: the rows to judge and their labels, (X, y).
+        synthetic: the rows to measure and their labels, (X, y).
         X_test, y_test: labelled rows that trained nothing. Without them parts of the labels are held out in turn; a
             generator that was trained on all labels has then seen them, and the gain may look too large.
         unlabeled: real rows for the control self-labelled rows: X, which the estimator labels itself, or (X, labels).

@@ -133,7 +133,7 @@ def describe_usefulness(found: Mapping[str, Any], labels: int) -> tuple[str, str
 
 
 def agreeing_samples(folder: RunDirectory, *, limit: int = MAX_ADDED) -> tuple[np.ndarray, np.ndarray] | None:
-    """x, as stored, and y of the samples of a run's pool whose class after encoding them again is the class asked.
+    """x, as stored, and y of the samples of a run's pool whose class after encoding them again is the requested class.
 
     None where it drew no pool, or no sample is left.
     """
