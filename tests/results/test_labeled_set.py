@@ -8,6 +8,7 @@ import pytest
 from synthsieve.data.origin import Origin
 from synthsieve.experiments.experiment import Experiment
 from synthsieve.experiments.usefulness import (
+    CONTROLS,
     SAMPLES,
     SELF_LABELED,
     describe_usefulness,
@@ -67,6 +68,13 @@ def test_gains_of_common_models(tmp_path):
         assert mean["difference"] == pytest.approx(np.mean([one["difference"] for one in each]))
         low, high = mean["interval_95"]
         assert low <= mean["difference"] <= high
-    mean, each = describe_usefulness(found, 20)
+    assert set(found["controls"]) == set(CONTROLS)
+    chosen = found["mean"][found["chosen"]]["with_addition"]
+    for control in found["controls"].values():
+        assert control["with_addition"] == pytest.approx(chosen)
+        assert control["difference"] == pytest.approx(chosen - control["control"])
+    mean, each, controls = describe_usefulness(found, 20)
     assert "with the 20 labels alone" in mean
     assert "random forest" in each
+    best = max(found["controls"].values(), key=lambda one: one["control"])
+    assert f"{100 * best['difference']:+.1f} points" in controls

@@ -7,7 +7,8 @@ Each of five common scikit-learn models is trained on
     synthetic samples       and samples that the model drew and, after encoding them again, still gives the class asked
 
 Which addition to recommend is chosen on validation rows, by the mean over models; without any it is the first that
-there is. The gain of that one on test rows is the primary comparison.
+there is. The gain of that one on test rows is the primary comparison. Two controls show whether cheaper labels of the
+same unlabelled rows would do: those of label spreading, and those of each common model itself.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from synthsieve.data.dataset import Dataset, Kind
-from synthsieve.errors import InputError
+from synthsieve.errors import DataError, InputError
 from synthsieve.evaluation.answers import PARTS, Answers, concatenate
 from synthsieve.evaluation.bootstrap import percentile_interval, resample_crossed, strata_of
 from synthsieve.evaluation.common_models import COMMON_MODELS
@@ -29,6 +30,8 @@ from synthsieve.evaluation.predict import part_of, probabilities
 from synthsieve.evaluation.students import Student
 from synthsieve.experiments.arms import TableEntry
 from synthsieve.experiments.baselines.features import Views, stacked
+from synthsieve.experiments.baselines.search import BaselineResult, refit
+from synthsieve.experiments.baselines.sklearn_models import CLASSICAL
 from synthsieve.experiments.experiment import Experiment, Unit
 from synthsieve.io.progress import NullProgress, Progress
 from synthsieve.io.random_streams import derive_seed, numpy_stream
@@ -40,6 +43,9 @@ from synthsieve.training.run_dir import RunDirectory
 LABELS_ONLY = "labels only"
 SELF_LABELED = "self-labelled rows"
 SAMPLES = "synthetic samples"
+SPREAD = "rows labelled by label spreading"
+OWN = "rows labelled by each model itself"
+CONTROLS = (SPREAD, OWN)
 MAX_ADDED = 5_000  # rows of one addition
 WIDE = 2_000  # with more features, principal components are used
 RESAMPLES = 2_000
@@ -49,7 +55,7 @@ Found = dict[tuple[str, str, str], Answers]  # (model, addition, part) -> answer
 
 @dataclass(frozen=True)
 class Gain:
-    """Mean score without and with an addition, and the difference with its 95 % interval."""
+    """Mean score before and after a change, and the difference with its 95 % interval."""
 
     before: float
     after: float
@@ -59,9 +65,9 @@ class Gain:
     def difference(self) -> float:
         return self.after - self.before
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self, before: str = "labels_only") -> dict[str, Any]:
         return {
-            "labels_only": self.before,
+            before: self.before,
             "with_addition": self.after,
             "difference": self.difference,
             "interval_95": list(self.interval),
@@ -100,6 +106,7 @@ def measure_usefulness(
         return None
     shared = len(units[0]) > 1 or RunDirectory.open(experiment.pretrained(units[0][0])).split.test_is_own
     chosen, by_validation = _choose(seeds, models, additions, metric)
+    controls = [name for name in CONTROLS if all((model, name, "test") in found for found in seeds for model in models)]
     return {
         "metric": metric.value,
         "models": models,
@@ -111,11 +118,14 @@ def measure_usefulness(
             model: {name: _gain(seeds, [model], name, metric, shared).as_dict() for name in additions}
             for model in models
         },
+        "controls": {
+            name: _gain(seeds, models, chosen, metric, shared, against=name).as_dict("control") for name in controls
+        },
     }
 
 
-def describe_usefulness(found: Mapping[str, Any], labels: int) -> tuple[str, str]:
-    """Two sentences: what common models gain on average from the recommended data set, and what each of them gains."""
+def describe_usefulness(found: Mapping[str, Any], labels: int) -> tuple[str, ...]:
+    """What common models gain on average from the recommended data set, what each gains, and what controls reach."""
     name = found["chosen"]
     mean = found["mean"][name]
     low, high = (100 * end for end in mean["interval_95"])
@@ -129,7 +139,20 @@ def describe_usefulness(found: Mapping[str, Any], labels: int) -> tuple[str, str
         f"{100 * mean['labels_only']:.1f} % with the {labels:,} labels alone, and {100 * mean['with_addition']:.1f} % "
         f"when {added} are added: {100 * mean['difference']:+.1f} points (95 % interval {low:+.1f} to {high:+.1f}).",
         f"Their gains in points: {gains}.",
+        *_describe_controls(found.get("controls", {})),
     )
+
+
+def _describe_controls(controls: Mapping[str, Any]) -> Iterator[str]:
+    """One sentence, if there are controls: their scores, and the difference from the best of them."""
+    if controls:
+        best = max(controls.values(), key=lambda one: one["control"])
+        low, high = (100 * end for end in best["interval_95"])
+        scores = ", ".join(f"{100 * one['control']:.1f} % with {name}" for name, one in controls.items())
+        yield (
+            f"Controls: {scores}. The data set against the better control: {100 * best['difference']:+.1f} points "
+            f"(95 % interval {low:+.1f} to {high:+.1f})."
+        )
 
 
 def agreeing_samples(folder: RunDirectory, *, limit: int = MAX_ADDED) -> tuple[np.ndarray, np.ndarray] | None:
@@ -171,15 +194,22 @@ def _measure_unit(
     classes = np.arange(dataset.num_classes)
     found: Found = {}
     counts: dict[str, int] = {}
+    alone: dict[str, Any] = {}  # the models that were trained on the labels only
     for name, added, labels in _additions(experiment, dataset, kept, unit, run, views, view):
-        counts[name] = len(labels)
+        if name not in CONTROLS:
+            counts[name] = len(labels)
         rows = labeled if added is None else stacked([labeled, added])
         targets = np.concatenate([y, labels])
         for model, make in COMMON_MODELS.items():
             student, seed = Student.of(make(), weighted=False), derive_seed(unit.seed, f"usefulness/{model}") % 2**31
             answers = {}
             try:
+                if name == OWN and model in alone:
+                    own, _ = student.probabilities(alone[model], added, classes, y)
+                    targets = np.concatenate([y, own.argmax(axis=1)])
                 fitted = student.fit(rows, targets, None, seed=seed)
+                if name == LABELS_ONLY:
+                    alone[model] = fitted
                 for part, measured in parts.items():
                     p, _ = student.probabilities(fitted, measured, classes, targets)
                     answers[model, name, part] = Answers(getattr(run.split, part), truth[part], p)
@@ -204,10 +234,30 @@ def _additions(
     if len(rows):
         labels = probabilities(run.load_model(), run.encoding, dataset.train.x[rows]).argmax(axis=1)
         yield SELF_LABELED, views(view, "unlabeled"), labels
+        yield OWN, views(view, "unlabeled"), labels  # each model puts its own labels in their place
+        spread = _label_spreading(experiment, dataset, unit, views, rows)
+        if spread is not None:
+            yield SPREAD, views(view, "unlabeled"), spread
     entry = pooled_entry(experiment, kept)
     samples = None if entry is None else agreeing_samples(RunDirectory.open(experiment.folder(entry, unit)))
     if samples is not None:
         yield SAMPLES, views.of_new(view, samples[0]), samples[1]
+
+
+def _label_spreading(
+    experiment: Experiment, dataset: Dataset, unit: Unit, views: Views, rows: np.ndarray
+) -> np.ndarray | None:
+    """Classes of unlabelled rows by the label spreading of the run's baselines; None where it could not be fitted."""
+    (method,) = (one for one in CLASSICAL if one.name == "label spreading")
+    path = experiment.classical(unit) / f"{method.slug}.npz"
+    result = BaselineResult.read(path) if path.exists() else None
+    chosen = method.grid(dataset)[0].name if result is None else result.metadata["chosen"]
+    if chosen is None:
+        return None
+    try:
+        return refit(method, chosen, views)(dataset.train.x[rows]).argmax(axis=1)
+    except DataError:
+        return None
 
 
 def _view(dataset: Dataset) -> str:
@@ -231,16 +281,24 @@ def _choose(
     return max(additions, key=lambda name: scores[name]), True
 
 
-def _gain(seeds: Sequence[Found], models: Sequence[str], name: str, metric: Metric, shared: bool) -> Gain:
+def _gain(
+    seeds: Sequence[Found],
+    models: Sequence[str],
+    name: str,
+    metric: Metric,
+    shared: bool,
+    *,
+    against: str = LABELS_ONLY,
+) -> Gain:
     """The mean over seeds and models; the interval is over test rows and seeds, for these models."""
-    base = [[s[model, LABELS_ONLY, "test"] for model in models] for s in seeds]
+    base = [[s[model, against, "test"] for model in models] for s in seeds]
     with_it = [[s[model, name, "test"] for model in models] for s in seeds]
     differences = [
         np.mean([a.right.astype(float) - b.right.astype(float) for a, b in zip(after, before, strict=True)], axis=0)
         for after, before in zip(with_it, base, strict=True)
     ]
     strata = strata_of([one[0] for one in base], metric)
-    rng, count = numpy_stream(0, f"usefulness/{name}/{'/'.join(models)}"), len(seeds)
+    rng, count = numpy_stream(0, f"usefulness/{name}/{against}/{'/'.join(models)}"), len(seeds)
     drawn = rng.multinomial(count, np.full(count, 1 / count), size=RESAMPLES)
     if shared:
         draws = resample_crossed({name: differences}, drawn, strata[0], rng=rng)[name]
