@@ -1,12 +1,12 @@
-"""How useful is the data set that synthsieve hands out, and does choosing samples beat chance? Digits, 50 labels.
+"""How useful is the data set that synthsieve hands out, and does choosing samples beat chance?
 
-    python benchmarks/usefulness.py --work WORK --seeds 5 -o docs/results/usefulness.md
+    python benchmarks/usefulness.py --source digits --work WORK --seeds 5 -o docs/results/usefulness-digits.md
+    python benchmarks/usefulness.py --source mnist --data-dir DATA --work WORK --seeds 2 -o OUT.md
 
-For each seed one model is trained with 50 labels (`synthsieve fit digits`; kept in WORK and used again), and draws a
-pool of samples. Common scikit-learn models are then trained on the labelled rows and what each row of the tables adds,
-and measured on the test rows. Differences are means over seeds and models in points of accuracy; the 95 % interval is
-a bootstrap over seeds and, within them, test rows.
-"""
+For each seed one model is trained (`synthsieve fit SOURCE`; kept in WORK and used again), and draws a pool of samples.
+Common scikit-learn models are then trained on the labelled rows and what each row of the tables adds, and measured on
+the test rows. Differences are means over seeds and models in points of accuracy; the 95 % interval is a bootstrap over
+seeds and, within them, test rows."""
 
 from __future__ import annotations
 
@@ -16,20 +16,30 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from scipy.spatial.distance import cdist
+from scipy.special import softmax
+from sklearn.decomposition import PCA
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.semi_supervised import LabelSpreading
 
 import synthsieve
+from synthsieve.data.dataset import UNLABELED, Kind
 from synthsieve.evaluation.common_models import COMMON_MODELS
+from synthsieve.evaluation.predict import latents_and_logits, part_of
 from synthsieve.evaluation.students import weight_argument
+from synthsieve.experiments.baselines.features import COMPONENTS, Views
 from synthsieve.selection.entropy import entropy_of_probabilities
 from synthsieve.training.run_dir import RunDirectory
 
-PER_CLASS = 150
+POOL = 1_500  # samples, the same number of each class
+MAX_REAL = 3_000  # unlabelled rows that are used
+MAX_TEST = 3_000
 TEMPERATURE = 0.5
 SHARES = (0.01, 0.03, 0.10)
 RANDOM_DRAWS = 3
@@ -44,7 +54,7 @@ SEARCH_MODELS = {
 
 @dataclass(frozen=True)
 class Case:
-    """One seed: the rows of its split, its pool, and what its model says of them. x are pixels in [0, 1], (n, 64)."""
+    """One seed: the rows of its split, its pool, and what its model says of them. x: features as in `run`."""
 
     seed: int
     x: np.ndarray
@@ -65,38 +75,40 @@ class Case:
         return np.flatnonzero(self.p_pool.argmax(axis=1) == self.y_pool)
 
 
-def load_case(work: Path, seed: int) -> Case:
-    folder = work / f"fit-{seed}"
-    if not (folder / "best.safetensors").is_file():
-        synthsieve.fit("digits", folder, seed=seed, overrides=["augmentation.steps=0"], log=lambda _: None)
+def load_case(source: str, data_dir: Path | None, work: Path, seed: int) -> Case:
+    folder = work / f"{source}-{seed}"
+    if not (folder / "reference.safetensors").is_file():
+        synthsieve.fit(source, folder, seed=seed, data_dir=data_dir, log=lambda _: None)
     run = RunDirectory.open(folder)
-    dataset, split, model = run.origin.load(), run.split, synthsieve.load(folder)
-    x_all, x_real = dataset.train.x, dataset.train.x[split.unlabeled]
-    pool, labels = model.sample(PER_CLASS, temperature=TEMPERATURE, random_state=seed)
-    index = {label: i for i, label in enumerate(model.classes_.tolist())}
-    pool = np.asarray(pool)
+    dataset, split, model = run.origin.load(), run.split, run.load_model()
+    views, view = Views(dataset, split, seed, MAX_REAL, MAX_REAL), "reduced" if dataset.kind == Kind.TEXT else "plain"
+    drawn = work / f"{source}-{seed}.npz"
+    per_class = POOL // dataset.num_classes
+    synthsieve.sample(folder, per_class=per_class, temperature=TEMPERATURE, seed=seed, to=drawn)
+    with np.load(drawn, allow_pickle=False) as found:
+        pool, y_pool = found["x"], found["y"]
+    real = dataset.train.x[views.unlabeled_rows()]
+    test, y_test = part_of(dataset, split, "test")
+    z_real, logits_real = latents_and_logits(model, run.encoding, real)
+    z_pool, logits_pool = latents_and_logits(model, run.encoding, pool)
     return Case(
         seed,
-        _pixels(x_all[split.labeled]),
+        views(view, "labeled"),
         dataset.train.y[split.labeled],
-        _pixels(x_all[split.test]),
-        dataset.train.y[split.test],
-        _pixels(x_real),
-        model.predict_proba(x_real).argmax(axis=1),
-        model.transform(x_real),
-        _pixels(pool),
-        np.array([index[label] for label in labels.tolist()]),
-        model.predict_proba(pool),
-        model.transform(pool),
+        views.of_new(view, test[:MAX_TEST]),
+        y_test[:MAX_TEST],
+        views(view, "unlabeled"),
+        logits_real.argmax(axis=1),
+        z_real,
+        views.of_new(view, pool),
+        y_pool,
+        softmax(logits_pool, axis=1),
+        z_pool,
     )
 
 
-def _pixels(x: np.ndarray) -> np.ndarray:
-    return x.reshape(len(x), -1).astype(np.float64) / 255
-
-
-def right(case: Case, make: Callable, rows: tuple | None, weights: np.ndarray | None = None) -> np.ndarray:
-    """Which test rows a model gets right, trained on the labels and `rows` (x, y) with weights of mean 1: (n,)."""
+def fitted(case: Case, make: Callable, rows: tuple | None, weights: np.ndarray | None = None) -> Any:
+    """A model trained on the labels and `rows` (x, y) with weights of mean 1."""
     x, y = case.x, case.y
     if rows is not None:
         x, y = np.concatenate([x, rows[0]]), np.concatenate([y, rows[1]])
@@ -107,8 +119,33 @@ def right(case: Case, make: Callable, rows: tuple | None, weights: np.ndarray | 
         arguments["sample_weight"] = np.concatenate([np.ones(len(case.y)), weights / weights.mean()])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        model.fit(x, y, **arguments)
-    return (model.predict(case.x_test) == case.y_test).astype(np.float64)
+        return model.fit(x, y, **arguments)
+
+
+def right(case: Case, make: Callable, rows: tuple | None, weights: np.ndarray | None = None) -> np.ndarray:
+    """Which test rows a model gets right that was trained as by `fitted`: (n,)."""
+    return (fitted(case, make, rows, weights).predict(case.x_test) == case.y_test).astype(np.float64)
+
+
+def _half(score: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """The half of each class with the lowest score."""
+    lowest = [
+        rows[np.argsort(score[rows], kind="stable")[: len(rows) // 2]]
+        for rows in (np.flatnonzero(y == c) for c in np.unique(y))
+    ]
+    return np.concatenate(lowest)
+
+
+def _spread(case: Case) -> np.ndarray:
+    """Classes of the unlabelled rows by label spreading from the labelled ones, in 50 components or fewer."""
+    x = np.concatenate([case.x, case.x_real])
+    if x.shape[1] > COMPONENTS:
+        x = PCA(COMPONENTS, svd_solver="randomized", random_state=0).fit_transform(x)
+    y = np.concatenate([case.y, np.full(len(case.x_real), UNLABELED)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        spread = LabelSpreading(kernel="knn", n_neighbors=10, alpha=0.2, max_iter=100).fit(x, y)
+    return spread.transduction_[len(case.x) :]
 
 
 def interval(differences: Sequence[np.ndarray]) -> tuple[float, float, float]:
@@ -129,6 +166,8 @@ def usefulness(cases: Sequence[Case]) -> tuple[dict, dict]:
         "labels + all samples - labels alone": ("all samples", "labels alone"),
         "labels + self-labelled real rows - labels alone": ("self-labelled real rows", "labels alone"),
         "labels + self-labelled real rows - labels + all samples": ("self-labelled real rows", "all samples"),
+        "our labels of real rows - label spreading's": ("self-labelled real rows", "real rows, label spreading"),
+        "our labels of real rows - each model's own": ("self-labelled real rows", "real rows, the model's own labels"),
         "only samples whose class is confirmed - all samples": ("agreeing samples", "all samples"),
         "lowest-entropy half - random half": ("lowest-entropy half", "random half"),
     }
@@ -144,12 +183,16 @@ def usefulness(cases: Sequence[Case]) -> tuple[dict, dict]:
             "labels alone": None,
             "all samples": of(np.arange(n)),
             "self-labelled real rows": (case.x_real, case.y_real),
+            "real rows, label spreading": (case.x_real, _spread(case)),
+            "real rows, the model's own labels": None,
             "agreeing samples": of(case.agreeing),
-            "lowest-entropy half": of(np.argsort(entropy, kind="stable")[: n // 2]),
-            "random half": of(rng.permutation(n)[: n // 2]),
+            "lowest-entropy half": of(_half(entropy, case.y_pool)),
+            "random half": of(_half(rng.random(n), case.y_pool)),
         }
         for name, rows in additions.items():
             for model, make in COMMON_MODELS.items():
+                if name == "real rows, the model's own labels":
+                    rows = case.x_real, fitted(case, make, None).predict(case.x_real)
                 found.setdefault(name, {}).setdefault(model, []).append(right(case, make, rows))
         print(f"seed {case.seed}: usefulness measured", flush=True)
     scores = {
@@ -187,7 +230,7 @@ def _coverage(points: np.ndarray, y: np.ndarray, budget: int) -> tuple[np.ndarra
     chosen, weights = [], []
     for c, picks in _per_class(y, budget).items():
         rows = np.flatnonzero(y == c)
-        distance = np.linalg.norm(points[rows][:, None] - points[rows][None], axis=2)
+        distance = cdist(points[rows], points[rows])
         nearest, own = np.full(len(rows), distance.max() + 1), []
         for _ in range(min(picks, len(rows))):
             gains = np.maximum(nearest[:, None] - distance, 0).sum(axis=0)
@@ -199,27 +242,43 @@ def _coverage(points: np.ndarray, y: np.ndarray, budget: int) -> tuple[np.ndarra
     return np.array(chosen), np.array(weights, dtype=float)
 
 
-def _herding(case: Case, rows: np.ndarray, budget: int) -> np.ndarray:
-    """Kernel herding towards the latents of the real rows that the model gives the same class."""
-    z = np.concatenate([case.z_real, case.z_pool[rows]])
-    scale = np.median(np.linalg.norm(z[:300, None] - z[None, :300], axis=2)) ** 2
-    chosen = []
-    y = case.y_pool[rows]
+def _herding(
+    case: Case, rows: np.ndarray, budget: int, points: np.ndarray, targets: tuple[np.ndarray, np.ndarray]
+) -> np.ndarray:
+    """Kernel herding towards the targets (points, classes) of the same class; those of the pool itself if it has none.
+
+    `points` are those of `rows`. The kernel is Gaussian, and its width the median distance.
+    """
+    near = np.concatenate([targets[0][:300], points[:300]])
+    scale = np.median(cdist(near, near)) ** 2
+    chosen, y = [], case.y_pool[rows]
     for c, picks in _per_class(y, budget).items():
-        own, real = np.flatnonzero(y == c), case.z_real[case.y_real == c]
-        points = case.z_pool[rows[own]]
-        among = np.exp(-((points[:, None] - points[None]) ** 2).sum(axis=2) / scale)
-        towards = (
-            np.exp(-((points[:, None] - real[None]) ** 2).sum(axis=2) / scale).mean(axis=1)
-            if len(real)
-            else among.mean(1)
-        )
-        taken, total = [], np.zeros(len(own))
+        own, towards = np.flatnonzero(y == c), targets[0][targets[1] == c]
+        among = np.exp(-cdist(points[own], points[own], "sqeuclidean") / scale)
+        wanted = np.exp(-cdist(points[own], towards, "sqeuclidean") / scale) if len(towards) else among
+        score_of, taken, total = wanted.mean(axis=1), [], np.zeros(len(own))
         for step in range(min(picks, len(own))):
-            score = towards - total / (step + 1)
+            score = score_of - total / (step + 1)
             score[taken] = -np.inf
             taken.append(int(score.argmax()))
             total += among[:, taken[-1]]
+        chosen += own[taken].tolist()
+    return np.array(chosen)
+
+
+def _cover_real(case: Case, rows: np.ndarray, budget: int) -> np.ndarray:
+    """Facility location of the real latents of the class by samples: every real row has a chosen sample nearby."""
+    chosen, y = [], case.y_pool[rows]
+    for c, picks in _per_class(y, budget).items():
+        own, real = np.flatnonzero(y == c), case.z_real[case.y_real == c]
+        points = case.z_pool[rows[own]]
+        distance = cdist(real if len(real) else points, points)
+        nearest, taken = np.full(len(distance), distance.max() + 1), []
+        for _ in range(min(picks, len(own))):
+            gains = np.maximum(nearest[:, None] - distance, 0).sum(axis=0)
+            gains[taken] = -1
+            taken.append(int(gains.argmax()))
+            nearest = np.minimum(nearest, distance[:, taken[-1]])
         chosen += own[taken].tolist()
     return np.array(chosen)
 
@@ -250,7 +309,23 @@ def _ways(case: Case, rows: np.ndarray, budget: int) -> dict[str, tuple[np.ndarr
         ),
         "coverage of pixels, weights": (pixel, pixel_weights),
         "coverage of pixels, no weights": (pixel, None),
-        "herding to real latents, no weights": (_herding(case, rows, budget), None),
+        "herding to real latents, no weights": (
+            _herding(case, rows, budget, case.z_pool[rows], (case.z_real, case.y_real)),
+            None,
+        ),
+        "herding to the samples' own latents, no weights": (
+            _herding(case, rows, budget, case.z_pool[rows], (case.z_pool[rows], y)),
+            None,
+        ),
+        "herding to real features, no weights": (
+            _herding(case, rows, budget, case.x_pool[rows], (case.x_real, case.y_real)),
+            None,
+        ),
+        "herding to the samples' own features, no weights": (
+            _herding(case, rows, budget, case.x_pool[rows], (case.x_pool[rows], y)),
+            None,
+        ),
+        "coverage of real latents, no weights": (_cover_real(case, rows, budget), None),
         "hardest for a forest of the labels, no weights": (_hardest(case, rows, budget), None),
     }
 
@@ -283,12 +358,12 @@ def _stratified(y: np.ndarray, budget: int, rng: np.random.Generator) -> np.ndar
     )
 
 
-def as_markdown(scores: dict, differences: dict, choices: dict, seeds: int, pool: int) -> str:
-    models = list(COMMON_MODELS)
+def as_markdown(scores: dict, differences: dict, choices: dict, source: str, cases: Sequence[Case]) -> str:
+    models, labels, seeds = list(COMMON_MODELS), len(cases[0].y), len(cases)
     lines = [
-        "# Usefulness of the data set on digits, 50 labels",
+        f"# Usefulness of the data set on {source}, {labels} labels",
         "",
-        f"`python benchmarks/usefulness.py --seeds {seeds}`: {pool:,} samples of each model at",
+        f"`python benchmarks/usefulness.py --source {source} --seeds {seeds}`: {len(cases[0].y_pool):,} samples at",
         f"temperature {TEMPERATURE}; common scikit-learn models are trained on the labelled rows and what is added,",
         "and measured on the test rows. Means over seeds and models in points of accuracy, with 95 % intervals over",
         "seeds and test rows; * = clear of zero.",
@@ -341,14 +416,16 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=Path("usefulness-work"), help="folder of the trained models")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("-o", "--out", type=Path, default=Path("docs/results/usefulness.md"))
+    parser.add_argument("--source", default="digits", help="a data set by name, with its preset")
+    parser.add_argument("--data-dir", type=Path, help="folder of the data sets' files")
     given = parser.parse_args()
-    cases = [load_case(given.work, seed) for seed in range(given.seeds)]
-    pool = len(cases[0].y_pool)
+    given.work.mkdir(parents=True, exist_ok=True)
+    cases = [load_case(given.source, given.data_dir, given.work, seed) for seed in range(given.seeds)]
     scores, differences = usefulness(cases)
     for find in (dict, lambda: search(cases)):  # the search takes longer: the first tables are written before it
         choices = find()
-        given.out.write_text(as_markdown(scores, differences, choices, len(cases), pool), encoding="utf-8")
-        figures = {"seeds": len(cases), "pool": pool, "scores": scores, "differences": differences, "choices": choices}
+        given.out.write_text(as_markdown(scores, differences, choices, given.source, cases), encoding="utf-8")
+        figures = {"seeds": len(cases), "scores": scores, "differences": differences, "choices": choices}
         given.out.with_suffix(".json").write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
 
 

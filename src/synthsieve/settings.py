@@ -126,10 +126,12 @@ class Ceiling(StrEnum):
 
 
 class Coreset(StrEnum):
-    """Which samples that pass the filter are used: all, a random part, or a weighted part by CRAIG or AdaCore."""
+    """Which samples that pass the filter are used: all, a random part, a part whose latents follow those of the real
+    rows (kernel herding), or a weighted part by CRAIG or AdaCore."""
 
     EVERYTHING = "everything"
     RANDOM = "random"
+    HERDING = "herding"
     CRAIG = "craig"
     ADACORE = "adacore"
 

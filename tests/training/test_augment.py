@@ -171,6 +171,24 @@ def test_adacore_averages_gradients_of_the_same_latents_only():
     assert next_outcomes(1, latents_of=pool).curvature_state.gradient_updates == 2
 
 
+def test_herding_has_equal_weights_and_follows_the_reference():
+    pool = made(coreset="herding", keep_fraction=1.0, require_label=False)[0]
+    random = made(coreset="random", keep_fraction=1.0, require_label=False)[0]
+    assert pool.weight.sum() == pytest.approx(len(pool))
+    for label in np.unique(pool.y):
+        assert len(set(pool.weight[pool.selected][pool.y[pool.selected] == label])) == 1
+        everything = pool.z_reencoded[pool.y == label].mean(axis=0)
+
+        def distance(some, label=label, everything=everything):
+            rows = some.selected[some.y[some.selected] == label]
+            return np.linalg.norm(some.z_reencoded[rows].mean(axis=0) - everything)
+
+        assert distance(pool) < distance(random)  # without a fitted reference the samples themselves are followed
+    assert (
+        made(coreset="herding", keep_fraction=1.0, require_label=False)[0].selected.tolist() == pool.selected.tolist()
+    )
+
+
 def test_random_coreset_has_equal_weights():
     pool = made(coreset="random", keep_fraction=1.0, require_label=False)[0]
     assert np.bincount(pool.y[pool.selected]).tolist() == [30, 30, 30]

@@ -12,6 +12,7 @@ from synthsieve.results.export.formats import Format, Which
 from synthsieve.results.export.from_pool import ExportResult, export_pool
 from synthsieve.results.pool_view import changed_settings
 from synthsieve.results.run import open_run
+from synthsieve.settings import Coreset
 
 
 def export(
@@ -24,6 +25,7 @@ def export(
     entropy_ceiling: float | None = None,
     keep_fraction: float | None = None,
     budget: float | None = None,
+    coreset: Coreset | str | None = None,
     require_label: bool | None = None,
     which: Which | str = Which.DEFAULT,
     allow_empty_classes: bool = False,
@@ -31,7 +33,7 @@ def export(
 ) -> ExportResult:
     """Write the samples of a run with a data card, a manifest and checksums; nothing is trained or generated.
 
-    With `entropy_ceiling`, `keep_fraction`, `budget` or `require_label`, or if samples were rejected in the gallery,
+    With `entropy_ceiling`, `keep_fraction`, `budget`, `coreset` or `require_label`, or if samples were rejected in the gallery,
     the pool is filtered and selected from again; otherwise the selected samples are those of training.
 
     Args:
@@ -43,6 +45,8 @@ def export(
         entropy_ceiling: keep samples below this entropy in nats, in all classes.
         keep_fraction: instead, keep this fraction of each class, lowest entropy first.
         budget: the fraction of each class's kept samples to select.
+        coreset: how they are selected: "herding" (follows the latents of the real rows), "craig", "adacore", "random"
+            or "everything"; None: as in training, or herding if that selected everything.
         require_label: reject samples for which the classifier predicts another class.
         which: "selected" or "all" samples in every file; "default" writes all to data.parquet, else the selected.
         allow_empty_classes: export even if the selection leaves no sample of a class.
@@ -52,9 +56,11 @@ def export(
     names = [format] if isinstance(format, str) else format
     try:
         formats = None if names is None else [Format(name) for name in names]
-        which = Which(which)
+        which, coreset = Which(which), None if coreset is None else Coreset(coreset)
     except ValueError as error:
-        raise ConfigError(f"{error}: choose from {', '.join([*Format, *Which])}", code="unknown-format") from None
+        raise ConfigError(
+            f"{error}: choose from {', '.join([*Format, *Which, *Coreset])}", code="unknown-format"
+        ) from None
     run = open_run(out, seed=seed)
     with locked_beside(to):
         view = run.pool(variant)
@@ -63,6 +69,7 @@ def export(
             entropy_ceiling=entropy_ceiling,
             keep_fraction=keep_fraction,
             budget=budget,
+            coreset=coreset,
             require_label=require_label,
         )
         outcomes = view.select(settings, progress=progress and progress("select"))

@@ -9,11 +9,13 @@ from typer import Option
 
 from synthsieve.cli import options
 from synthsieve.results.export.formats import Format, Which
+from synthsieve.settings import Coreset
 
 KEEP_FRACTION = "Filter again: keep this fraction of each class, lowest entropy first."
 ENTROPY_CEILING = "Filter again: keep samples below this entropy (nats), in all classes."
 REQUIRE_LABEL = "Filter again: reject samples that the classifier gives another class."
 TO, ALLOW_EMPTY = "Folder to write to (default: OUT/export).", "Export even if no sample of a class is left."
+CORESET = "Select again: by this method (default: as in training, or herding)."
 ALL = "All samples in every file, or only the selected (default: all in data.parquet only)."
 
 
@@ -29,6 +31,7 @@ def export(
     entropy_ceiling: float | None = Option(None, help=ENTROPY_CEILING),
     allow_empty_classes: bool = Option(False, "--allow-empty-classes", help=ALLOW_EMPTY),
     budget: float | None = Option(None, help="Select again: this fraction of each class."),
+    coreset: Coreset | None = Option(None, help=CORESET),
     require_label: bool | None = Option(None, help=REQUIRE_LABEL),
     all_: bool | None = Option(None, "--all/--only-selected", help=ALL),
     threads: options.Threads = None,

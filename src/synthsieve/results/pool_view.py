@@ -247,10 +247,12 @@ def changed_settings(
     keep_fraction: float | None = None,
     require_label: bool | None = None,
     budget: float | None = None,
+    coreset: Coreset | None = None,
 ) -> AugmentationSettings:
     """The settings of training with what is given changed; a ceiling and a fraction exclude each other.
 
-    A `budget` in (0, 1] is the share of each class that is selected; variants that select everything then use CRAIG.
+    A `budget` in (0, 1] is the share of each class that is selected, by `coreset` if given. Variants that select
+    everything then use herding, which chooses best for other models (decision 1301).
     """
     check_filter(entropy_ceiling, keep_fraction)
     if budget is not None and not 0 < budget <= 1:
@@ -263,5 +265,7 @@ def changed_settings(
     if budget is not None:
         update["coreset_fraction"] = budget
         if settings.coreset is Coreset.EVERYTHING and budget < 1:
-            update["coreset"] = Coreset.CRAIG
+            update["coreset"] = Coreset.HERDING
+    if coreset is not None:
+        update["coreset"] = coreset
     return settings.model_copy(update=update)

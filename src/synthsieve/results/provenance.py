@@ -38,6 +38,7 @@ MEANINGS = {
 CHOSEN_BY = {
     Coreset.EVERYTHING: "All of them are selected, each with weight 1.",
     Coreset.RANDOM: "{share} of each class were selected at random.",
+    Coreset.HERDING: "{share} of each class were selected by kernel herding, to follow the latents of the real rows.",
     Coreset.CRAIG: "{share} of each class were selected by CRAIG, to approximate the gradient of all.",
     Coreset.ADACORE: "{share} of each class were selected by AdaCore, to approximate the preconditioned gradient.",
 }
@@ -156,6 +157,8 @@ def command(view: PoolView, outcome: Outcomes, *, formats: Sequence[Format] | No
         words.append("--require-label" if settings.require_label else "--no-require-label")
     if changed.keys() & {"coreset", "coreset_fraction"}:
         words += ["--budget", str(settings.coreset_fraction)]
+    if "coreset" in changed:
+        words += ["--coreset", str(settings.coreset)]
     if len(view.lost_classes(outcome)):
         words.append("--allow-empty-classes")
     words += [word for one in formats or () for word in ("--format", str(one))]

@@ -19,7 +19,7 @@ from synthsieve.data.modalities.encoding import Encoding
 from synthsieve.errors import ConfigError, SelectionError
 from synthsieve.evaluation.predict import Oracle, draw_and_score
 from synthsieve.io.progress import Progress
-from synthsieve.io.random_streams import derive_seed, numpy_stream
+from synthsieve.io.random_streams import derive_seed, numpy_stream, torch_stream
 from synthsieve.models import generate
 from synthsieve.models.chains import DrawSettings, resolve
 from synthsieve.models.classifier import GenerativeClassifier
@@ -31,6 +31,7 @@ from synthsieve.selection.entropy import (
     filter_by_entropy,
     search_ceiling,
 )
+from synthsieve.selection.herding import herd
 from synthsieve.selection.select import Selection, select
 from synthsieve.settings import AugmentationSettings, Ceiling, Coreset, EntropyAt, GradientSource, SamplingSettings
 from synthsieve.training.parallel import SINGLE_PROCESS, ProcessGroup
@@ -39,6 +40,7 @@ from synthsieve.training.pool import Outcomes, SyntheticPool
 if TYPE_CHECKING:
     from synthsieve.selection.curvature import CurvatureState
 
+HERDING_TARGETS = 1_000  # draws of the reference that stand for the real rows of a class
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
@@ -203,13 +205,16 @@ def select_from(
     weight, rank = filtered.weight.copy(), filtered.rank.copy()
     figures: dict[str, Any] = {}
     state = None
-    if settings.coreset in (Coreset.EVERYTHING, Coreset.RANDOM):
+    if settings.coreset in (Coreset.EVERYTHING, Coreset.RANDOM, Coreset.HERDING):
         stream = numpy_stream(seed, "random tenth")
         for label in np.unique(pool.y[kept]):
             of_class = rows = kept[pool.y[kept] == label]
+            count = max(1, round(settings.coreset_fraction * len(rows)))
             if settings.coreset is Coreset.RANDOM:
-                count = max(1, round(settings.coreset_fraction * len(rows)))
                 rows = np.sort(stream.choice(rows, count, replace=False))
+            if settings.coreset is Coreset.HERDING:
+                points = pool.z_reencoded[rows]
+                rows = rows[herd(points, _herding_target(model, int(label), points, seed), count)]
             weight[rows] = len(of_class) / len(rows)
             rank[rows] = np.arange(len(rows))
     else:
@@ -221,6 +226,16 @@ def select_from(
         figures = {"gradient_bound": chosen.gradient_bound, "gradient_error": chosen.gradient_error}
         state = chosen.curvature_state
     return replace(filtered, weight=weight, rank=rank, figures=figures, curvature_state=state)
+
+
+def _herding_target(model: GenerativeClassifier, label: int, points: np.ndarray, seed: int) -> np.ndarray:
+    """Latents (m, latent_dim) of real rows of a class: draws of the fitted reference; the points if there is none."""
+    if model.reference is None:
+        return points
+    rng, mixture = torch_stream(seed, f"herding/{label}"), model.reference.mixture
+    y = torch.full((HERDING_TARGETS,), label, device=mixture.means.device)
+    uniform, noise = torch.rand(len(y), generator=rng), torch.randn(len(y), mixture.latent_dim, generator=rng)
+    return mixture.place(mixture.choose_components(y, uniform.to(y.device)), noise.to(y.device)).cpu().numpy()
 
 
 def select_coreset(

@@ -20,6 +20,7 @@ from synthsieve.results.export.from_pool import export_pool
 from synthsieve.results.export.media import wav_bytes
 from synthsieve.results.pool_view import changed_settings
 from synthsieve.results.provenance import MEANINGS
+from synthsieve.settings import Coreset
 from tests.errors import raises
 from tests.finished import CRAIG, KINDS, finished_run
 from tests.hub import loaded
@@ -156,6 +157,18 @@ def test_another_selection(run_and_pool, tmp_path):
     assert result.manifest["command"].endswith(expected)
     kept = changed_settings(view.settings, keep_fraction=0.2)
     assert "--keep-fraction 0.2" in export_pool(view, view.select(kept), to=tmp_path / "export").manifest["command"]
+
+
+def test_another_way_to_select(run_and_pool, tmp_path):
+    _, view = run_and_pool
+    settings = changed_settings(view.settings, budget=0.5, coreset=Coreset.HERDING)
+    outcomes = view.select(settings)
+    craig = view.select(changed_settings(view.settings, budget=0.5))
+    assert len(outcomes.selected) == len(craig.selected)
+    manifest = export_pool(view, outcomes, to=tmp_path / "export").manifest
+    assert manifest["command"].endswith("--budget 0.5 --coreset herding")
+    everything = view.settings.model_copy(update={"coreset": Coreset.EVERYTHING})
+    assert changed_settings(everything, budget=0.5).coreset is Coreset.HERDING
 
 
 def lowest_in_each_class(view, settings):

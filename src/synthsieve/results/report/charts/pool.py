@@ -53,6 +53,7 @@ REPEATS = 5  # random selections
 STOPS = 60  # points of the curve
 NOTES = {
     Coreset.RANDOM: ("This variant selected at random.",),
+    Coreset.HERDING: ("This variant selected by herding; the line is CRAIG's selection.",),
     Coreset.ADACORE: ("Measured with the curvature of this pool; training also averaged over earlier selections.",),
 }
 MAX_LABELED, MAX_REAL, MAX_SELECTED, MAX_POOL = 200, 600, 300, 700  # on the map; some seconds on one core
