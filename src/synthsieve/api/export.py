@@ -33,8 +33,8 @@ def export(
 ) -> ExportResult:
     """Write the samples of a run with a data card, a manifest and checksums; nothing is trained or generated.
 
-    With `entropy_ceiling`, `keep_fraction`, `budget`, `coreset` or `require_label`, or if samples were rejected in the gallery,
-    the pool is filtered and selected from again; otherwise the selected samples are those of training.
+    With `entropy_ceiling`, `keep_fraction`, `budget`, `coreset` or `require_label`, or if samples were rejected in the
+    gallery, the pool is filtered and selected from again; otherwise the selected samples are those of training.
 
     Args:
         out: the directory that `synthsieve.run`, or `synthsieve fit --augment`, wrote.
