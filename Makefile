@@ -7,13 +7,18 @@ STAMP := $(VENV)/.installed
 WORKERS ?= $(shell nproc 2>/dev/null || echo 2)
 ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 SCREEN := $(VENV)/.browser
+SITE := $(VENV)/.site
+# pip 25.1 is the first that installs dependency groups.
+PIP := $(BIN)/python -m pip install --no-compile --quiet --disable-pip-version-check -c constraints.txt
+EXTRAS := text,sound,gallery,plots,hf,cluster
 
-.PHONY: demo gallery test test-browser test-faults test-matrix check lint slow soak fuzz audit bench bench-selection clean
+.PHONY: demo gallery test test-browser test-faults test-matrix test-oldest check lint slow soak fuzz audit docs package bench bench-selection clean
 
 $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "installing into $(VENV) (once; a few minutes on a fresh machine)"
-	@$(BIN)/python -m pip install --no-compile --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@$(PIP) 'pip>=25.1'
+	@$(PIP) --group dev -e '.[$(EXTRAS)]'
 	@touch $@
 
 demo: $(STAMP)
@@ -27,7 +32,7 @@ test: $(STAMP)
 	$(ONE_THREAD) $(BIN)/python -m pytest -q -n $(WORKERS)
 
 $(SCREEN): $(STAMP)
-	@$(BIN)/python -m pip install --no-compile --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,browser]'
+	@$(PIP) --group browser
 	@touch $@
 
 test-browser: $(SCREEN)
@@ -45,8 +50,8 @@ test-matrix:
 	@$(PYTHON) -m tests.matrix --folder $(MATRIX) --workers $(WORKERS) --only "$(ONLY)" $(TESTS)
 
 lint: $(STAMP)
-	$(BIN)/ruff check src tests benchmarks examples
-	$(BIN)/ruff format --check src tests benchmarks examples
+	$(BIN)/ruff check src tests benchmarks examples docs
+	$(BIN)/ruff format --check src tests benchmarks examples docs
 	$(BIN)/mypy
 
 check: lint test
@@ -64,13 +69,36 @@ soak: $(STAMP)
 FUZZ ?= 20
 ONLY ?=
 fuzz: $(STAMP)
-	@$(BIN)/python -m pip install --no-compile --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,fuzz]'
+	@$(PIP) --group fuzz
 	$(ONE_THREAD) $(BIN)/python -m tests.robustness.fuzz.atheris_targets $(FUZZ) $(ONLY)
 
 # Known holes in the versions that are installed; --strict, for a package that could not be looked up is no good news.
 audit: $(STAMP)
-	@$(BIN)/python -m pip install --no-compile --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,audit]'
+	@$(PIP) --group audit
 	$(BIN)/pip-audit --strict --skip-editable --progress-spinner off
+
+$(SITE): $(STAMP)
+	@$(PIP) --group docs
+	@touch $@
+
+# The documentation site, in site/; strict: a dead link or a wrong reference fails.
+docs: $(SITE)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build
+
+# dist/: a wheel and an sdist, checked, and the wheel tried without extras on each Python from 3.11 to 3.13 that is here.
+PACKAGE ?= .package
+package: $(STAMP)
+	@$(PIP) --group package
+	rm -rf build dist
+	$(BIN)/python -m build
+	$(BIN)/python -m twine check --strict dist/*
+	@$(PYTHON) -m tests.packaging dist --folder $(PACKAGE)
+
+# Some tests with the lowest versions that pyproject.toml allows; OLDEST keeps the environment.
+OLDEST ?= .oldest
+OLDEST_TESTS ?= tests/selection tests/sampling tests/models tests/test_settings.py tests/test_reference.py
+test-oldest:
+	@$(PYTHON) -m tests.packaging --oldest --folder $(OLDEST) $(OLDEST_TESTS)
 
 bench: $(STAMP) bench-selection
 	$(BIN)/python benchmarks/langevin.py
@@ -80,4 +108,4 @@ bench-selection: $(STAMP)
 	$(BIN)/python benchmarks/selection.py
 
 clean:
-	rm -rf $(VENV) $(MATRIX) demo build dist
+	rm -rf $(VENV) $(MATRIX) $(PACKAGE) $(OLDEST) demo build dist site

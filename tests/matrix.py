@@ -31,8 +31,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 VERSIONS = ("3.11", "3.12", "3.13")
+EXTRAS = "text,sound,gallery,plots,hf,cluster"  # what the tests need
 TELL = "import ensurepip, sys, venv; print(*sys.version_info[:2], sep='.'); print(sys.base_prefix)"
-NOT_COPIED = {"build", "data", "demo", "dist", "runs"}  # what commands leave in the root of the tree
+NOT_COPIED = {"build", "data", "demo", "dist", "runs", "site"}  # what commands leave in the root of the tree
 # What would make one condition like another, or differ between machines.
 NOT_INHERITED = re.compile(r"(LANG|LC_|TZ$|HOME$|TMPDIR|XDG_|PYTHON|PYTEST|VIRTUAL_ENV|MPL|SYNTHSIEVE|MAKE)")
 # Their kernels sum in other orders, so that last digits differ.
@@ -180,7 +181,8 @@ def installed(python: Python, folder: Path) -> Path:
         shutil.rmtree(venv, ignore_errors=True)
         print(f"installing for Python {python.version}", file=sys.stderr, flush=True)
         subprocess.run([python.path, "-m", "venv", venv], check=True)
-        subprocess.run([*pip, "-c", "constraints.txt", "-e", ".[dev]"], check=True, cwd=ROOT)
+        for what in (["pip>=25.1"], ["--group", "dev", "-e", f".[{EXTRAS}]"]):  # older pips know no groups
+            subprocess.run([*pip, "-c", "constraints.txt", *what], check=True, cwd=ROOT)
         tree.write_text(str(ROOT), encoding="utf-8")
         stamp.write_text(wanted, encoding="utf-8")
     elif _text_in(tree) != str(ROOT):

@@ -419,6 +419,11 @@ def preset_names() -> list[str]:
     return sorted(path.name.removesuffix(".toml") for path in files("synthsieve").joinpath("presets").iterdir())
 
 
+def preset_text(name: str) -> str:
+    """The TOML text of a preset."""
+    return files("synthsieve").joinpath("presets", f"{name}.toml").read_text(encoding="utf-8")
+
+
 def load_settings(
     config: str | Path | None = None,
     overrides: Iterable[str] = (),
@@ -484,7 +489,7 @@ def _read(config: str | Path) -> dict[str, Any]:
     path, presets = Path(config), preset_names()
     try:
         if str(config) in presets:
-            text = files("synthsieve").joinpath("presets", f"{config}.toml").read_text(encoding="utf-8")
+            text = preset_text(str(config))
         elif path.suffix == ".toml" or path.is_file():
             text = path.read_text(encoding="utf-8")
         else:

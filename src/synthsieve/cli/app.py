@@ -14,6 +14,7 @@ from synthsieve.cli.fit import fit
 from synthsieve.cli.label import label
 from synthsieve.cli.options import echo
 from synthsieve.cli.predict import predict
+from synthsieve.cli.presets import presets
 from synthsieve.cli.report import report
 from synthsieve.cli.reproduce import reproduce
 from synthsieve.cli.run import run
@@ -47,8 +48,24 @@ def _root(
     pass
 
 
-for verb in (run, fit, predict, label, sample, export, report, evaluate, utility, select, reproduce, serve, doctor):
-    app.command()(verb)
+# Each fits into a line of 80 columns of `synthsieve -h`.
+for verb, summary in (
+    (run, "Start here: train on your data, and measure what helps."),
+    (fit, "Train one model on few labels and many unlabelled examples."),
+    (predict, "Predict the class of new examples."),
+    (label, "Label new rows, to train your own model on them."),
+    (sample, "Draw new labelled examples from a model."),
+    (export, "Save the synthetic data of a run as files, with a card."),
+    (report, "Write the HTML report of a run again."),
+    (evaluate, "Measure a model on held-out labels."),
+    (utility, "Measure how much synthetic rows help any model."),
+    (select, "Select the most useful of generated rows."),
+    (reproduce, "Train every variant of the paper's Table 1."),
+    (serve, "Browse samples in your browser."),
+    (presets, "List the presets, or print one."),
+    (doctor, "Show versions, cores, memory, GPU and data sets."),
+):
+    app.command(short_help=summary)(verb)
 
 
 def main(arguments: list[str] | None = None) -> None:

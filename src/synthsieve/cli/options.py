@@ -7,16 +7,20 @@ import inspect
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any
+from types import NoneType
+from typing import Annotated, Any, get_args, get_origin
 
 from typer import Argument, Option
 from typer import echo as typer_echo
+from typer.models import OptionInfo
 
 from synthsieve.errors import ConfigError
 from synthsieve.io.devices import Device
 from synthsieve.io.printable import visible
 from synthsieve.io.progress import Progress
+from synthsieve.settings import preset_names
 
 
 def given_path(text: str) -> Path:
@@ -37,6 +41,11 @@ def utf8_path(text: str) -> Path:
     return given_path(text)
 
 
+def preset_completions(incomplete: str) -> list[str]:
+    """The presets whose names begin with this, for shell completion."""
+    return [name for name in preset_names() if name.startswith(incomplete)]
+
+
 Out = Annotated[Path, Option("--out", "-o", help="Folder to write to.", parser=utf8_path, metavar="FOLDER")]
 Run = Annotated[Path, Argument(help="The folder that `synthsieve run` or `fit` wrote.", metavar="OUT")]
 Variant = Annotated[
@@ -53,7 +62,9 @@ Source = Annotated[
 ]
 Test = Annotated[Path | None, Option(help="A file of labelled examples to measure on.")]
 DataDir = Annotated[Path | None, Option(help="Folder of the built-in data sets, or to download them to.")]
-Set = Annotated[list[str] | None, Option("--set", help="One setting, such as training.steps=2000.")]
+Set = Annotated[
+    list[str] | None, Option("--set", metavar="NAME=VALUE", help="One setting, such as training.steps=2000.")
+]
 Seed = Annotated[int | None, Option(help="Random seed.")]
 Threads = Annotated[int | None, Option(min=1, help="Threads of one process (default: all cores).")]
 DeviceName = Annotated[Device, Option("--device", help="Where the networks are trained: cpu, or cuda for a GPU.")]
@@ -63,6 +74,7 @@ Workers = Annotated[
 Cluster = Annotated[
     str | None, Option(help="Run on Ray: `local` for workers on this machine, or HOST:PORT of a running cluster.")
 ]
+VALUE_NAMES = {int: "N", float: "NUMBER", Path: "PATH"}
 IMAGE_SIZE = "Resize the images of a folder to this size, such as 64 or 64x48 (width x height)."
 # The options of `run` and `fit` that are `synthsieve.api.source.SourceOptions`.
 SOURCE_OPTIONS: dict[str, Any] = {
@@ -77,7 +89,10 @@ SOURCE_OPTIONS: dict[str, Any] = {
     "test": Test,
     "validation": Annotated[Path | None, Option(help="A file of labelled examples to choose the model on.")],
     "data_dir": DataDir,
-    "config": Annotated[str | None, Option("--config", "-c", help="Name of a preset, or a TOML file.")],
+    "config": Annotated[
+        str | None,
+        Option("--config", "-c", help="Name of a preset, or a TOML file.", autocompletion=preset_completions),
+    ],
     "set_": Set,
     "seed": Seed,
 }
@@ -115,6 +130,18 @@ class Console:
         return for_stream(name, quiet=self.quiet)
 
 
+def _name_value(parameter: inspect.Parameter) -> None:
+    """Name the value of an option in the help, such as N or PATH, where typer would show a Python type."""
+    annotation, info = parameter.annotation, parameter.default
+    if get_origin(annotation) is Annotated:
+        annotation, info = annotation.__origin__, annotation.__metadata__[0]
+    kinds = [kind for kind in get_args(annotation) or (annotation,) if kind is not NoneType]
+    kind = get_origin(kinds[0]) or kinds[0]
+    if isinstance(info, OptionInfo) and info.metavar is None and kind is not bool:
+        is_choice = isinstance(kind, type) and issubclass(kind, Enum)
+        info.metavar = "|".join(kind) if is_choice else VALUE_NAMES.get(kind, "TEXT")
+
+
 def verb(function: Callable[..., Any]) -> Callable[..., None]:
     """The command of a function whose first argument is a `Console`; a result with `as_dict` and `lines` is printed.
 
@@ -127,6 +154,8 @@ def verb(function: Callable[..., Any]) -> Callable[..., None]:
     for name, annotation in shared.items():
         default = False if name in PRINTING_OPTIONS else None
         parameters.append(inspect.Parameter(name, keyword, default=default, annotation=annotation))
+    for one in parameters:
+        _name_value(one)
 
     @functools.wraps(function)
     def command(as_json: bool, quiet: bool, debug: bool, **given: Any) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import takewhile
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ from synthsieve.data.dataset import UNLABELED, Dataset, Kind
 from synthsieve.errors import ConfigError
 from synthsieve.evaluation.metrics import default_metric
 from synthsieve.io.random_streams import numpy_stream
-from synthsieve.settings import Metric, Settings, load_settings
+from synthsieve.settings import Metric, Settings, load_settings, preset_names, preset_text
 
 SOURCE_PRESETS = {"digits": "digits-minutes", "mnist": "mnist-minutes", "svhn": "svhn-cpu"}
 # All labels of benchmarks are known, so only some are used; of a user's data all labels are used.
@@ -33,10 +35,34 @@ KIND_PRESETS = {
     Kind.SOUND: "sound-minutes",
     Kind.TEXT: "text-minutes",
 }
-SMALL_SIDE = 12  # pixels; smaller images get fully connected networks
+SMALL_SIDE = 12  # pixels; images up to this size get fully connected networks
+SMALL_IMAGE_PRESET, IMAGE_PRESET = "digits-minutes", "image-minutes"
 VARIANCE_KEPT = 0.95
 LATENT_RANGE = (4, 64)
 MEASURED_ROWS = 2000
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A preset of the package."""
+
+    name: str
+    description: str  # the comment at its top
+    default_for: tuple[str, ...]  # built-in data sets and kinds of data
+    text: str  # TOML
+
+
+def presets() -> list[Preset]:
+    """Every preset of the package, by name."""
+    users = [*SOURCE_PRESETS.items(), *((str(kind), name) for kind, name in KIND_PRESETS.items())]
+    users += [("small image", SMALL_IMAGE_PRESET), ("image", IMAGE_PRESET)]
+    found = []
+    for name in preset_names():
+        text = preset_text(name)
+        comment = takewhile(lambda line: line.startswith("#"), text.splitlines())
+        description = " ".join(line.removeprefix("#").strip() for line in comment)
+        found.append(Preset(name, description, tuple(user for user, preset in users if preset == name), text))
+    return found
 
 
 def default_preset(source: str, dataset: Dataset | None = None) -> str | None:
@@ -45,7 +71,7 @@ def default_preset(source: str, dataset: Dataset | None = None) -> str | None:
         return SOURCE_PRESETS.get(source)
     if dataset.kind == Kind.IMAGE:
         _, height, width = dataset.shape
-        return "digits-minutes" if max(height, width) <= SMALL_SIDE else "image-minutes"
+        return SMALL_IMAGE_PRESET if max(height, width) <= SMALL_SIDE else IMAGE_PRESET
     return KIND_PRESETS.get(Kind(dataset.kind)) if dataset.kind in set(Kind) else None
 
 

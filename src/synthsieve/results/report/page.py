@@ -166,7 +166,8 @@ def _environment() -> Environment:
         keep_trailing_newline=True,
         finalize=_without_control,
     )
-    filters = (wording.points, wording.span, wording.percent, wording.count, wording.counted, wording.figure, cut)
+    words = (wording.points, wording.span, wording.percent, wording.count, wording.counted, wording.figure)
+    filters = (*words, wording.unbroken, cut)
     pages.filters |= {function.__name__: function for function in filters}
     pages.globals.update(
         fidelity_heading=fidelity_heading,

@@ -54,3 +54,8 @@ def listed(names: list[str]) -> str:
 def sentence(text: str) -> str:
     """`kept x: ...` -> `Kept x: ....`"""
     return f"{text[:1].upper()}{text[1:]}."
+
+
+def unbroken(text: str) -> str:
+    """The same with "%" on the line of its number."""
+    return text.replace(" %", "\N{NO-BREAK SPACE}%")

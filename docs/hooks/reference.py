@@ -1,0 +1,246 @@
+"""Markdown of the reference pages, generated from the code: settings, commands, presets, the Python interface.
+
+Needs nothing but the package itself, so that `tests/test_reference.py` can check that nothing is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import StrEnum
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin
+
+import annotated_types
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+from typer.main import get_command
+
+import synthsieve
+from synthsieve.cli.app import app
+from synthsieve.settings import Settings
+from synthsieve.training.defaults import BENCHMARKS, SMALL_SIDE, presets
+
+NUMBERS = {int: "a whole number", float: "a number"}
+BOUNDS = {
+    annotated_types.Ge: ("ge", "at least"),
+    annotated_types.Gt: ("gt", "above"),
+    annotated_types.Le: ("le", "at most"),
+    annotated_types.Lt: ("lt", "below"),
+}
+# Names of `synthsieve` by page section, in the order in which they are shown.
+API_SECTIONS = {
+    "Commands as functions": (
+        "run",
+        "fit",
+        "predict",
+        "label",
+        "sample",
+        "export",
+        "report",
+        "evaluate",
+        "utility",
+        "serve",
+        "select_file",
+    ),
+    "Estimators": ("LatentEBMClassifier", "CoresetSelector"),
+    "Selection": ("select", "SelectionOptions", "Selection", "estimate_memory"),
+    "Open what a run wrote": ("load", "open_run"),
+    "Extensions": ("register_source", "register_modality"),
+    "Errors": ("SynthsieveError",),
+}
+
+
+def sections() -> Iterator[tuple[str, type[BaseModel]]]:
+    """The name and the class of every section of the settings."""
+    for name, field in Settings.model_fields.items():
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            yield name, field.annotation
+
+
+def setting_names() -> list[str]:
+    """Every setting as `--set` takes it: `training.steps`."""
+    inside = dict(sections())
+    alone = [name for name in Settings.model_fields if name not in inside]
+    return alone + [f"{name}.{field}" for name, section in inside.items() for field in section.model_fields]
+
+
+def settings_page() -> str:
+    """All settings with default, values and meaning."""
+    lines = [
+        "# Settings",
+        "",
+        "Everything that determines a run, except its data. Change a setting with `--set training.steps=2000`,",
+        "several in a TOML file with `--config FILE.toml`, and those of an estimator with `settings={...}`. `none` in",
+        "`--set` and `None` in Python mean no value; in a TOML file the line is left out. The defaults below are those",
+        "without a [preset](presets.md); the preset for your kind of data changes many of them.",
+    ]
+    lines += _settings_table("", Settings, ("seed",))
+    for name, section in sections():
+        lines += ["", f"## {name}", "", _sentence(section), *_settings_table(f"{name}.", section, section.model_fields)]
+    return "\n".join(lines) + "\n"
+
+
+def _settings_table(prefix: str, section: type[BaseModel], names: Any) -> list[str]:
+    lines = ["", "| setting | default | values | meaning |", "|---|---|---|---|"]
+    explained: dict[str, list[str]] = {}
+    for name in names:
+        field = section.model_fields[name]
+        for one in _members(field.annotation):
+            if isinstance(one, type) and issubclass(one, StrEnum) and _explains(one):
+                explained.setdefault(_sentence(one), []).append(f"`{prefix}{name}`")
+        cells = (f"`{prefix}{name}`", f"`{_default(field)}`", _values(field), field.description or "")
+        lines.append("| " + " | ".join(_cell(cell) for cell in cells) + " |")
+    notes = [f"- {', '.join(settings)}: {text}" for text, settings in explained.items()]
+    return [*lines, *(["", *notes] if notes else [])]
+
+
+def _explains(choice: type[StrEnum]) -> bool:
+    """Whether the documentation of an enum says more than what the choice is about."""
+    return any(mark in _sentence(choice) for mark in (":", "`", ","))
+
+
+def _members(annotation: Any) -> tuple[Any, ...]:
+    return get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
+
+
+def _default(field: FieldInfo) -> str:
+    value = field.default
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(list(value)) if isinstance(value, tuple) else str(value)
+
+
+def _values(field: FieldInfo) -> str:
+    """`a whole number, at least 1`, or the choices."""
+    words = []
+    for one in _members(field.annotation):
+        if one is NoneType:
+            words.append("or none")
+        elif one is bool:
+            words.append("`true`, `false`")
+        elif isinstance(one, type) and issubclass(one, StrEnum):
+            words.append(", ".join(f"`{choice}`" for choice in one))
+        elif get_origin(one) is tuple:
+            words.append("a list of whole numbers")
+        else:
+            limits = [
+                f"{word} {getattr(bound, attribute):,}"
+                for bound in field.metadata
+                for kind, (attribute, word) in BOUNDS.items()
+                if type(bound) is kind
+            ]
+            words.append(", ".join([NUMBERS[one], *limits]))
+    return "; ".join(words)
+
+
+def commands_page() -> str:
+    """Every command with its arguments and options."""
+    lines = [
+        "# Commands",
+        "",
+        "`synthsieve COMMAND -h` prints the same. Every command exits with 0, with 2 after an error that you can fix",
+        "(one sentence on standard error), and with 130 after Ctrl-C. `synthsieve --install-completion` installs",
+        "completion for your shell.",
+    ]
+    for name, command in get_command(app).commands.items():
+        required = [one for one in command.params if one.required]
+        words = [f"{'' if _is_argument(one) else one.opts[0] + ' '}{_metavar(one)}" for one in required]
+        lines += ["", f"## synthsieve {name}", "", "```", " ".join(["synthsieve", name, *words, "[OPTIONS]"]), "```"]
+        lines += ["", " ".join((command.help or "").split()), ""]
+        lines += ["| argument or option | default | meaning |", "|---|---|---|"]
+        for one in command.params:
+            if not getattr(one, "hidden", False):
+                lines.append("| " + " | ".join(_cell(cell) for cell in _option_cells(one)) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def _is_argument(parameter: Any) -> bool:
+    return parameter.param_type_name == "argument"
+
+
+def _metavar(parameter: Any) -> str:
+    return parameter.metavar or (parameter.name.upper() if _is_argument(parameter) else "")
+
+
+def _option_cells(parameter: Any) -> tuple[str, str, str]:
+    names = [_metavar(parameter)] if _is_argument(parameter) else [*parameter.opts, *parameter.secondary_opts]
+    value = "" if _is_argument(parameter) or not _metavar(parameter) else f" {_metavar(parameter)}"
+    shown = ", ".join(f"`{name}{value if name == names[-1] else ''}`" for name in names)
+    default = parameter.default
+    if parameter.required:
+        default_text = "required"
+    elif default is None or isinstance(default, bool):
+        default_text = ""
+    else:
+        default_text = f"`{default}`"
+    return shown, default_text, " ".join((parameter.help or "").split())
+
+
+def presets_page() -> str:
+    """Every preset: what it is for, and its settings."""
+    lines = [
+        "# Presets",
+        "",
+        "A preset is a set of [settings](settings.md) for one kind of data. `run`, `fit` and the estimator choose one",
+        "by the data; `--config NAME` (in Python `config=` or `preset=`) chooses another. `synthsieve presets` lists",
+        "them, and `synthsieve presets NAME` prints one, to start a TOML file of your own from it.",
+        "",
+        "| preset | default for | description |",
+        "|---|---|---|",
+    ]
+    for preset in presets():
+        users = ", ".join(preset.default_for)
+        lines.append(f"| [{preset.name}](#{preset.name}) | {users} | {preset.description} |")
+    lines += [
+        "",
+        f"A small image has at most {SMALL_SIDE} x {SMALL_SIDE} pixels. The built-in data sets know all their labels",
+        "and use only some of them:",
+        "",
+        "| data set | settings |",
+        "|---|---|",
+    ]
+    for name, values in BENCHMARKS.items():
+        shown = ", ".join(f"`data.{key}={_toml(value)}`" for key, value in values.items())
+        lines.append(f"| `{name}` | {shown} |")
+    for preset in presets():
+        lines += ["", f"## {preset.name}", "", "```toml", preset.text.strip(), "```"]
+    return "\n".join(lines) + "\n"
+
+
+def _toml(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def api_page() -> str:
+    """The public names, each with a mkdocstrings directive."""
+    lines = [
+        "# Python interface",
+        "",
+        "Everything here is imported from `synthsieve`, on first use: `import synthsieve` itself is fast.",
+    ]
+    for title, names in API_SECTIONS.items():
+        lines += ["", f"## {title}"]
+        for name in names:
+            where = f"{synthsieve._PUBLIC[name]}.{name}"
+            lines += ["", f"### synthsieve.{name} {{ #{name} }}", "", f"::: {where}", "    options:"]
+            lines += ["      show_root_heading: false", "      show_root_toc_entry: false", "      heading_level: 4"]
+    return "\n".join(lines) + "\n"
+
+
+def _sentence(documented: type) -> str:
+    return " ".join((documented.__doc__ or "").split())
+
+
+def _cell(text: str) -> str:
+    """Text inside a table: `|` would end the cell."""
+    return text.replace("|", "\\|")
+
+
+PAGES = {
+    "reference/api.md": api_page,
+    "reference/commands.md": commands_page,
+    "reference/settings.md": settings_page,
+    "reference/presets.md": presets_page,
+}

@@ -1,0 +1,103 @@
+"""The mkdocs hook: adds pages that are not in docs/, makes links valid on the site, and checks that it works offline.
+
+Generated pages are never written into the repository.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.exceptions import PluginError
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(Path(__file__).parent))  # mkdocs runs a hook as a lone file
+
+import reference  # noqa: E402
+
+# Pages of the repository that lie outside of docs/, and where they are on the site.
+OUTSIDE = {
+    "CHANGELOG.md": "development/changelog.md",
+    "CONTRIBUTING.md": "development/contributing.md",
+    "SECURITY.md": "explanation/security.md",
+    "benchmarks/README.md": "development/benchmarks.md",
+}
+DECISIONS = "development/decisions"
+SCRIPTS = "examples/scripts.md"
+LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)\s]+)\)")
+FENCE = re.compile(r"^(```.*?^```)", re.MULTILINE | re.DOTALL)
+HOST = r"""[^>]+{}=["']?(?:https?:)?//"""
+LOADED = re.compile(  # what a browser would load from another host
+    rf"<(?:script|img|iframe|audio|video|source){HOST.format('src')}"
+    rf"""|<link(?![^>]+rel=["']?canonical){HOST.format("href")}"""
+    r"""|@import\s+(?:url\()?["']?(?:https?:)?//"""
+)
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the generated pages and those outside of docs/."""
+    pages = {name: make() for name, make in reference.PAGES.items()}
+    pages |= {target: (ROOT / source).read_text(encoding="utf-8") for source, target in OUTSIDE.items()}
+    pages |= {f"{DECISIONS}/index.md": _decisions_page(), SCRIPTS: _scripts_page()}
+    for name, text in pages.items():
+        files.append(File.generated(config, name, content=text))
+    return files
+
+
+def _decisions_page() -> str:
+    lines = ["# Decisions", "", "Choices that somebody might question, with what was measured.", ""]
+    for path in sorted((ROOT / "docs" / DECISIONS).glob("*.md")):
+        title = path.read_text(encoding="utf-8").splitlines()[0].removeprefix("# ")
+        lines.append(f"- [{title}]({path.name})")
+    return "\n".join(lines) + "\n"
+
+
+def _scripts_page() -> str:
+    lines = ["# Example scripts", "", "Short scripts in the folder `examples/`; the tests run each of them."]
+    for path in sorted((ROOT / "examples").glob("*.py")):
+        text = path.read_text(encoding="utf-8").strip()
+        lines += ["", f"## {path.name} {{ #{path.stem} }}", "", "```python", text, "```"]
+    return "\n".join(lines) + "\n"
+
+
+def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
+    """Point links that leave docs/ to their pages on the site; source files become plain text."""
+    here = page.file.src_uri
+    where = {target: source for source, target in OUTSIDE.items()}.get(here, f"docs/{here}")
+    parts = FENCE.split(markdown)
+    parts[::2] = [LINK.sub(lambda found: _link(found, where, here), part) for part in parts[::2]]
+    return "".join(parts)
+
+
+def _link(found: re.Match[str], where: str, here: str) -> str:
+    """A link of the page at `where` in the repository, as a link of the page `here` of the site."""
+    text, target = found.groups()
+    if re.match(r"[a-z]+:|#", target):
+        return found.group()
+    path, hash_, anchor = target.partition("#")
+    inside = posixpath.normpath(posixpath.join(posixpath.dirname(where), path))
+    if inside in OUTSIDE:
+        inside = f"docs/{OUTSIDE[inside]}"
+    elif inside == f"docs/{DECISIONS}":
+        inside = f"docs/{DECISIONS}/index.md"
+    elif inside.startswith("examples/") and inside.endswith(".py"):
+        inside, hash_, anchor = f"docs/{SCRIPTS}", "#", Path(inside).stem
+    elif not inside.startswith("docs/"):
+        if not (ROOT / inside).exists():
+            raise PluginError(f"{where} links to {target}, which does not exist")
+        return text if text.startswith("`") else f"`{text}`"
+    relative = posixpath.relpath(inside.removeprefix("docs/"), posixpath.dirname(here) or ".")
+    return f"[{text}]({relative}{hash_}{anchor})"
+
+
+def on_post_build(config: MkDocsConfig) -> None:
+    """The site must work without a network: no page may load anything from another host."""
+    for path in Path(config.site_dir).rglob("*"):
+        if path.suffix in (".html", ".css") and LOADED.search(path.read_text(encoding="utf-8")):
+            raise PluginError(f"{path} loads something from another host")
