@@ -27,7 +27,8 @@ def test_what_the_sdist_needs_exists():
 
 
 def test_every_tool_of_a_group_is_pinned():
-    pinned = {line.partition("==")[0].lower().replace("_", "-") for line in (ROOT / "constraints.txt").open()}
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    pinned = {line.partition("==")[0].lower().replace("_", "-") for line in lines}
     wanted = {tool for tools in PROJECT["dependency-groups"].values() for tool in tools}
     names = {tool.partition(">=")[0].partition("[")[0].lower().replace("_", "-") for tool in wanted}
     assert names - pinned == set()

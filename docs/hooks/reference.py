@@ -27,6 +27,7 @@ BOUNDS = {
     annotated_types.Le: ("le", "at most"),
     annotated_types.Lt: ("lt", "below"),
 }
+DOCUMENTED_AT = {"utility": "synthsieve.evaluation.utility.utility"}  # what a wrapper passes its arguments on to
 # Names of `synthsieve` by page section, in the order in which they are shown.
 API_SECTIONS = {
     "Commands as functions": (
@@ -46,7 +47,7 @@ API_SECTIONS = {
     "Selection": ("select", "SelectionOptions", "Selection", "estimate_memory"),
     "Open what a run wrote": ("load", "open_run"),
     "Extensions": ("register_source", "register_modality"),
-    "Errors": ("SynthsieveError",),
+    "Errors and warnings": ("SynthsieveError", "SynthsieveWarning"),
 }
 
 
@@ -223,7 +224,7 @@ def api_page() -> str:
     for title, names in API_SECTIONS.items():
         lines += ["", f"## {title}"]
         for name in names:
-            where = f"{synthsieve._PUBLIC[name]}.{name}"
+            where = DOCUMENTED_AT.get(name, f"{synthsieve._PUBLIC[name]}.{name}")
             lines += ["", f"### synthsieve.{name} {{ #{name} }}", "", f"::: {where}", "    options:"]
             lines += ["      show_root_heading: false", "      show_root_toc_entry: false", "      heading_level: 4"]
     return "\n".join(lines) + "\n"

@@ -5,6 +5,8 @@ Generated pages are never written into the repository.
 
 from __future__ import annotations
 
+import base64
+import json
 import posixpath
 import re
 import sys
@@ -45,9 +47,37 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     pages = {name: make() for name, make in reference.PAGES.items()}
     pages |= {target: (ROOT / source).read_text(encoding="utf-8") for source, target in OUTSIDE.items()}
     pages |= {f"{DECISIONS}/index.md": _decisions_page(), SCRIPTS: _scripts_page()}
+    for path in sorted((ROOT / "examples").glob("*.ipynb")):
+        pages |= notebook_pages(path)
     for name, text in pages.items():
         files.append(File.generated(config, name, content=text))
     return files
+
+
+def notebook_pages(path: Path) -> dict[str, str | bytes]:
+    """A notebook as a page, and its pictures: nothing is executed, the outputs are those in the file."""
+    parts, pictures = [], {}
+    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+        source = "".join(cell["source"])
+        if cell["cell_type"] == "markdown":
+            parts.append(source)
+            continue
+        parts.append(f"```python\n{source}\n```")
+        for output in cell["outputs"]:
+            shown = output.get("data", {"text/plain": output.get("text", "")})
+            if "image/png" in shown or "image/svg+xml" in shown:
+                is_svg = "image/svg+xml" in shown
+                name = f"{path.stem}-{len(pictures)}.{'svg' if is_svg else 'png'}"
+                data = "".join(shown["image/svg+xml" if is_svg else "image/png"])
+                pictures[f"examples/{name}"] = data if is_svg else base64.b64decode(data)
+                parts.append(f"![output]({name}){{ .output }}")
+            elif "text/html" in shown:
+                table = re.sub(r"<style.*?</style>", "", "".join(shown["text/html"]), flags=re.DOTALL)
+                parts.append(re.sub(r"<table[^>]*>", "<table>", re.sub(r"^\s+", "", table, flags=re.MULTILINE)))
+            else:
+                parts.append(f"```text\n{''.join(shown['text/plain']).rstrip()}\n```")
+    parts.append(f"*This page is the notebook `examples/{path.name}` with its outputs.*")
+    return {f"examples/{path.stem}.md": "\n\n".join(parts) + "\n", **pictures}
 
 
 def _decisions_page() -> str:
@@ -70,6 +100,8 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
     """Point links that leave docs/ to their pages on the site; source files become plain text."""
     here = page.file.src_uri
     where = {target: source for source, target in OUTSIDE.items()}.get(here, f"docs/{here}")
+    if here.startswith("examples/"):
+        where = here  # notebooks link to each other
     parts = FENCE.split(markdown)
     parts[::2] = [LINK.sub(lambda found: _link(found, where, here), part) for part in parts[::2]]
     return "".join(parts)
@@ -86,6 +118,8 @@ def _link(found: re.Match[str], where: str, here: str) -> str:
         inside = f"docs/{OUTSIDE[inside]}"
     elif inside == f"docs/{DECISIONS}":
         inside = f"docs/{DECISIONS}/index.md"
+    elif inside.startswith("examples/") and inside.endswith(".ipynb"):
+        inside = f"docs/{inside.removesuffix('.ipynb')}.md"
     elif inside.startswith("examples/") and inside.endswith(".py"):
         inside, hash_, anchor = f"docs/{SCRIPTS}", "#", Path(inside).stem
     elif not inside.startswith("docs/"):

@@ -37,6 +37,7 @@ _PUBLIC = {
     "register_modality": "synthsieve.models.modalities",
     "register_source": "synthsieve.data.registry",
     "SynthsieveError": "synthsieve.errors",
+    "SynthsieveWarning": "synthsieve.errors",
 }
 
 __all__ = ["__version__", *_PUBLIC]

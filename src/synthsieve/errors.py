@@ -24,6 +24,10 @@ def in_one_sentence(error: BaseException) -> str | None:
     return None
 
 
+class SynthsieveWarning(UserWarning):
+    """Base of every warning of this package: it goes on, but something needs attention."""
+
+
 class SynthsieveError(Exception):
     """Base of every error that a user can cause or fix; `code` names its kind, such as "missing-column"."""
 

@@ -20,6 +20,7 @@ from synthsieve.evaluation.prior_match import PriorMatch
 from synthsieve.io.devices import Device, device_of
 from synthsieve.io.files import remove_stale_partials
 from synthsieve.io.locks import locked
+from synthsieve.io.logs import info
 from synthsieve.io.progress import NullProgress, Progress
 from synthsieve.settings import Objective, Settings
 from synthsieve.training import loop
@@ -81,7 +82,7 @@ def fit(
     threads: int | None = None,
     device: Device | str = Device.CPU,
     progress: Callable[[str], Progress] | None = None,
-    log: Callable[[str], None] = print,
+    log: Callable[[str], None] = info,
     **options: Unpack[SourceOptions],
 ) -> FitSummary:
     """Train a generative classifier on few labels and many unlabelled examples.
@@ -98,7 +99,7 @@ def fit(
         threads: torch threads of this process; None leaves the number as it is.
         device: "cpu" or "cuda".
         progress: returns the progress bar of a stage by its name; None shows none.
-        log: called with messages about the data and with warnings.
+        log: called with messages about the data and with warnings; by default they go to the logger `synthsieve`.
         options: label, text, schema, features, image_size, data_dir, test, validation, labels, config, overrides and
             seed, as for `run`.
     """

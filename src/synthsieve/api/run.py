@@ -21,6 +21,7 @@ from synthsieve.experiments.experiment import Experiment, cross_fitting_of
 from synthsieve.experiments.workers import default_workers
 from synthsieve.io.files import parse_json, write_json
 from synthsieve.io.locks import locked
+from synthsieve.io.logs import info
 from synthsieve.io.printable import listed
 from synthsieve.io.progress import NullProgress, Progress
 from synthsieve.results.labeled_set import write_labeled_set
@@ -107,7 +108,7 @@ def run(
     max_time: float | None = None,
     workers: int | None = None,
     progress: Callable[[str], Progress] | None = None,
-    log: Callable[[str], None] = print,
+    log: Callable[[str], None] = info,
     **options: Unpack[SourceOptions],
 ) -> RunResult:
     """Train on few labels and many unlabelled examples, add synthetic data in several ways, and measure what helps.
@@ -125,7 +126,7 @@ def run(
         max_time: about how many seconds the run may take; steps are left out to fit.
         workers: parallel processes; None takes one per core, 0 runs everything in this process.
         progress: returns the progress bar of a stage by its name; None shows none.
-        log: called with messages before and during the run.
+        log: called with messages before and during the run; by default they go to the logger `synthsieve`.
         options: how the data are read, and settings: see `synthsieve.api.source.SourceOptions`.
     """
     out, bar = Path(out), progress or (lambda name: NullProgress())

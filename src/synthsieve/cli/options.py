@@ -71,6 +71,16 @@ DeviceName = Annotated[Device, Option("--device", help="Where the networks are t
 Workers = Annotated[
     int | None, Option(min=0, help="Parallel processes, of one thread each (default: one per core; 0: only this one).")
 ]
+# In commands whose processes have one thread each, the number of processes is that of threads.
+RunWorkers = Annotated[
+    int | None,
+    Option(
+        "--workers",
+        "--threads",
+        min=0,
+        help="Parallel processes, of one thread each (default: one per core; 0: only this one).",
+    ),
+]
 Cluster = Annotated[
     str | None, Option(help="Run on Ray: `local` for workers on this machine, or HOST:PORT of a running cluster.")
 ]

@@ -26,7 +26,7 @@ def reproduce(
     seeds: int = Option(3, min=1, help="Number of seeds, starting at 0."),
     data_dir: options.DataDir = None,
     set_: options.Set = None,
-    workers: options.Workers = None,
+    workers: options.RunWorkers = None,
 ) -> None:
     """Train every variant of the paper's Table 1; write table.md, table.json and the figures.
 

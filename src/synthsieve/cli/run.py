@@ -22,7 +22,7 @@ def run(
     quick: bool = Option(False, "--quick", help="The fewest variants, once: same as --variants quick --seeds 1."),
     seeds: int | None = Option(None, min=1, help="Repeat with this many seeds, for intervals that include training."),
     max_time: float | None = Option(None, help="About how many seconds the run may take; steps are left out to fit."),
-    workers: options.Workers = None,
+    workers: options.RunWorkers = None,
     **data: Any,
 ) -> Any:
     """Start here: train, generate, filter, retrain, and test on held-out labels whether synthetic data helps.

@@ -19,6 +19,7 @@ from synthsieve.data.modalities.encoding import Encoding
 from synthsieve.data.modalities.sound.format import SoundFormat
 from synthsieve.data.modalities.table.rows import read_rows_like, rows_from_arrow
 from synthsieve.data.modalities.text.encoding import is_missing, store_texts
+from synthsieve.errors import SynthsieveWarning
 
 MAX_COLUMNS = 50  # a row of up to this many numbers is one of a table's, a longer one is an image or an embedding
 
@@ -93,7 +94,7 @@ def read_columns(array: np.ndarray) -> InMemoryData:
 def encode_like(given: Any, like: InMemoryData, *, rate: int | None = None) -> np.ndarray:
     """More examples of the kind that `like` holds, to be predicted; only its description is used.
 
-    What is ignored or unknown from training (columns, categories) is named in a `UserWarning`.
+    What is ignored or unknown from training (columns, categories) is named in a `SynthsieveWarning`.
     """
     if like.array:
         return as_array(given).astype(np.float64)
@@ -117,7 +118,7 @@ def encode_like(given: Any, like: InMemoryData, *, rate: int | None = None) -> n
 
 def _warn(notes: Iterable[str]) -> None:
     for note in notes:
-        warnings.warn(note, stacklevel=3)
+        warnings.warn(note, SynthsieveWarning, stacklevel=3)
 
 
 def restore_container(items: Any, data: InMemoryData) -> Any:

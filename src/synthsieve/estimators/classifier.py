@@ -33,7 +33,7 @@ from synthsieve.data.dataset import UNLABELED, Dataset, Examples, Kind
 from synthsieve.data.formats.arrays import bytes_as_floats
 from synthsieve.data.in_memory import MAX_COLUMNS, encode_like, kind_of, read_columns, read_in_memory, restore_container
 from synthsieve.data.labels import Labels, as_labels, check_classes, is_known, read_groups, read_targets, stray_words
-from synthsieve.errors import ConfigError, DataError, InputError, SelectionError
+from synthsieve.errors import ConfigError, DataError, InputError, SelectionError, SynthsieveWarning
 from synthsieve.evaluation import predict
 from synthsieve.evaluation.labeling import MIN_PROBABILITY, LabeledRows, label_rows
 from synthsieve.evaluation.metrics import Metrics, measure
@@ -51,6 +51,10 @@ if TYPE_CHECKING:
 
 SOURCE = "the data in memory"
 TRAINED = 0.05  # of the expected steps; with fewer done a model counts as untrained
+
+
+class UntrainedWarning(SynthsieveWarning, ConvergenceWarning):
+    """Training ended so early that the model is practically untrained."""
 
 
 class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, BaseEstimator):
@@ -176,6 +180,7 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
             raise InputError(message, code="no-labels")
         warnings.warn(
             f"{len(raw) - int(known.sum()):,} of {len(raw):,} rows of y are unlabelled and are left out of the score",
+            SynthsieveWarning,
             stacklevel=2,
         )
         predicted = self.predict(X)
@@ -414,10 +419,11 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
             message = f"labels of at least two classes are needed, but y has {came}: {advice}"
             raise InputError(message, code="too-few-classes")
         for note in check_classes(Labels(targets.y, tuple(map(str, targets.classes))), origin="y"):
-            warnings.warn(note, stacklevel=4)
+            warnings.warn(note, SynthsieveWarning, stacklevel=4)
         for word in stray_words(targets.classes):
             warnings.warn(
                 f"the text {word!r} is taken as a class of its own: leave a label empty where it is not known",
+                SynthsieveWarning,
                 stacklevel=4,
             )
         self.classes_ = targets.classes
@@ -475,7 +481,7 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
         usual = load_settings(self.preset or default_preset("", dataset)).training.steps
         self.expected_iter_ = min(settings.training.steps, usual)
         if message := untrained(self.n_iter_, self.expected_iter_):
-            warnings.warn(f"{message}; {self.stopped_because_}: allow more time", ConvergenceWarning, stacklevel=3)
+            warnings.warn(f"{message}; {self.stopped_because_}: allow more time", UntrainedWarning, stacklevel=3)
 
 
 def untrained(steps: int, expected: int) -> str | None:

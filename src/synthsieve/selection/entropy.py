@@ -16,12 +16,12 @@ from enum import IntEnum
 
 import numpy as np
 
-from synthsieve.errors import SelectionError
+from synthsieve.errors import SelectionError, SynthsieveWarning
 from synthsieve.selection.kernels.blocks import row_blocks, rows_by_class
 from synthsieve.selection.options import SelectionOptions, check_filter
 
 
-class PrecisionWarning(UserWarning):
+class PrecisionWarning(SynthsieveWarning):
     """The precision of the input is too low for the ceiling."""
 
 

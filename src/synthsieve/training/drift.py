@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from synthsieve.errors import SynthsieveWarning
 from synthsieve.training.history import Row
 
 MAX_LOGIT = "largest_logit"  # of the labelled batch: the greatest |F(z)[y]|, a mean over the steps of a row
@@ -25,7 +26,7 @@ MESSAGES = {  # what happens, and the remedy
 }
 
 
-class TrainingWarning(UserWarning):
+class TrainingWarning(SynthsieveWarning):
     """Training continues, but something needs attention."""
 
 

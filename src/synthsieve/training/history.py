@@ -87,12 +87,18 @@ def require_tensorboard() -> None:
 
 
 def tensorboard_writer(folder: Path) -> Callable[[Row], None]:
-    """A function that adds a row's metrics to event files in `folder`/tensorboard."""
+    """A function that adds a row's metrics to event files in `folder`/tensorboard.
+
+    After a resume, TensorBoard leaves out what an earlier process wrote from the step of the first new row on.
+    """
     from torch.utils.tensorboard import SummaryWriter
 
-    writer = SummaryWriter(folder / "tensorboard")
+    writer = None
 
     def add(row: Row) -> None:
+        nonlocal writer
+        if writer is None:
+            writer = SummaryWriter(folder / "tensorboard", purge_step=int(row["step"]))
         for name, value in row.items():
             if name != "step":
                 writer.add_scalar(name, value, int(row["step"]))

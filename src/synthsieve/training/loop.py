@@ -13,6 +13,7 @@ import torch
 
 from synthsieve.data.dataset import Dataset
 from synthsieve.evaluation.predict import Oracle
+from synthsieve.io.logs import LOGGER
 from synthsieve.io.progress import NullProgress, Progress
 from synthsieve.models.classifier import GenerativeClassifier
 from synthsieve.settings import Keep, Metric, Objective, Settings, TrainingSettings
@@ -141,6 +142,7 @@ def train(
                 row = position.history.close_row(step=state.step, **figures)
                 recorder.save_row(position.history.rows)
                 monitor.check(row)
+                LOGGER.debug("%s", row)
                 if on_row is not None:
                     on_row(row)
                 if _is_better(row, position.best, settings.training):
