@@ -155,7 +155,8 @@ BAD = {
     "epsilon": ({"embeddings": E, "reference": E + 1, "epsilon": 1.0}, "reference-options"),
     "only copies": ({"embeddings": E, "reference": E}, "no-survivors"),
     "labels that do not match": (
-        {"embeddings": E, "labels": [0, 0, 1, 1], "reference": E + 1, "reference_labels": [0, 1, 2, 3]}, "unknown-label"),
+        {"embeddings": E, "labels": [0, 0, 1, 1], "reference": E + 1, "reference_labels": [0, 1, 2, 3]},
+        "unknown-label"),
     "labels of another length": (
         {"embeddings": E, "labels": [0, 0, 1, 1], "reference": E + 1, "reference_labels": [0, 1]}, "length"),
     "an unknown role": ({"embeddings": E, "reference": E + 1, "reference_role": "mimic"}, "reference-role"),

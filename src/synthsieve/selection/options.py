@@ -83,7 +83,8 @@ class SelectionOptions:
         entropy_ceiling: in nats; rows at or above it are rejected. "auto" searches it with `ceiling_score`.
         keep_fraction: instead of a ceiling, keep this fraction of the rows, those with the lowest entropy.
         keep_per_class: apply `keep_fraction` within each class.
-        require_label: also reject rows that the classifier gives another label.
+        require_label: also reject rows that the classifier gives another label. By default, this is done with
+            embeddings, except in classes most of whose rows would be rejected (decision 0210).
         method: "auto", "exact", "fast", "stochastic" or "random".
         refine: exchange picks until no exchange lowers the bound.
         metric: of embeddings, "euclidean" or "cosine".
@@ -106,7 +107,7 @@ class SelectionOptions:
     entropy_ceiling: float | str | None = None
     keep_fraction: float | None = None
     keep_per_class: bool = False
-    require_label: bool = False
+    require_label: bool | None = None
     method: Method = Method.AUTO
     refine: bool = False
     metric: Metric = Metric.EUCLIDEAN
@@ -175,7 +176,7 @@ class SelectionOptions:
     @property
     def filters(self) -> bool:
         """Whether any row can be rejected, which needs the classifier's output."""
-        return self.entropy_ceiling is not None or self.keep_fraction is not None or self.require_label
+        return self.entropy_ceiling is not None or self.keep_fraction is not None or bool(self.require_label)
 
 
 def one_of(kind: type[_Choice], value: str, name: str) -> _Choice:

@@ -15,7 +15,7 @@ from synthsieve.selection.entropy import REJECTED, Reason, outcome_codes
 
 if TYPE_CHECKING:
     from synthsieve.selection.curvature import CurvatureState
-    from synthsieve.selection.options import Method
+    from synthsieve.selection.options import Method, SelectionOptions
     from synthsieve.selection.reference import ReferenceFigures
 
 # Above this share of survivors whose label the classifier contradicts, a note says what can be done.
@@ -118,6 +118,8 @@ class Selection:
         contradicted: rows that the classifier gives another label; None with gradients alone.
         reference: how the rows relate to real rows; None without any.
         of_embeddings: whether distances are between embeddings; `gradient_bound` and `gradient_error` are then theirs.
+        points: (k, d), the embeddings of the selected rows, for `extend`; None without embeddings.
+        options: the options of the selection; None on a cluster.
         stages: wall seconds of each stage on a cluster.
         files: the files written by `select_file`.
 
@@ -145,6 +147,8 @@ class Selection:
     contradicted: Contradicted | None = None
     reference: ReferenceFigures | None = None
     of_embeddings: bool = False
+    points: np.ndarray | None = None
+    options: SelectionOptions | None = None
     stages: dict[str, float] = field(default_factory=dict)
     files: tuple[Path, ...] = ()
 
@@ -205,6 +209,33 @@ class Selection:
             table = table.append_column("reference_row", [self.reference.row])
             table = table.append_column("reference_distance", [self.reference.distance])
         return table
+
+    def take(self, rows: Any) -> Any:
+        """The selected rows in the form of `rows`, which must be those that were given to `select`.
+
+        Arrays, tensors and lists in the order of `indices`. Tables likewise, with the columns weight, loss_weight,
+        rank, entropy, assignment and reason (`coreset_weight`, ... if the name is taken). Of an `IterableDataset`, one
+        that is filtered when it is read.
+        """
+        from synthsieve.selection.rows import take
+
+        return take(rows, self.indices, self.num_rows, self.to_arrow().drop_columns(["row", "selected"]))
+
+    def extend(self, embeddings: Any, labels: Any = None, **changes: Any) -> Selection:
+        """This selection, and more rows chosen among new ones, numbered from `num_rows` on.
+
+        The rows selected before stay; new ones are chosen where they are far from those. `budget` is a fraction of the
+        new rows or a number of further picks. Each new row is assigned to the nearest pick, old or new; earlier rows
+        keep theirs, so a new assignment of all rows could only lower the bound.
+
+        Args:
+            embeddings: (m, d), of the same encoder.
+            labels: (m,), if the earlier rows had labels; new classes are possible.
+            changes: other options than before, by name.
+        """
+        from synthsieve.selection.extension import extend
+
+        return extend(self, embeddings, labels, **changes)
 
     def to_parquet(self, path: Path | str) -> None:
         """Write a line for every row, atomically: the table of `to_arrow`."""
