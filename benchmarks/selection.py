@@ -3,6 +3,7 @@
     python benchmarks/selection.py                 everything, a quarter of an hour on two cores
     python benchmarks/selection.py --quick         N = 2,000 and 10,000 only
     python benchmarks/selection.py --only ours     without the peers
+    python benchmarks/selection.py --high          embeddings of 384 and 768 numbers; --million adds a million rows
 
 The peers live in an environment of their own (.venv-bench), which this script makes. Wall time leaves out imports and
 compilation; memory is the peak above what the process held after its imports, the points themselves included.
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import platform
 import subprocess
@@ -26,6 +28,7 @@ import numpy as np
 HERE = Path(__file__).resolve().parent
 BENCH_VENV = HERE.parent / ".venv-bench"
 PEERS = ("apricot lazy", "submodlib lazy", "kmedoids FasterPAM")
+FOLDS, MISSED = 50, 0.1  # of the fold scheme
 OURS = ("exact", "fast", "refine")
 GOALS = (
     ("`exact`, 20,000: L identical to apricot lazy's", "exact_l", lambda v: abs(v - 1.0) < 1e-6),
@@ -44,6 +47,29 @@ GOALS = (
 )
 
 
+HIGH_GOALS = (
+    ("`exact`, 10,000 x 384: L identical to apricot lazy's", "exact_l", lambda v: abs(v - 1.0) < 1e-6),
+    ("`exact`, 10,000 x 384: 8x apricot's speed", "exact_vs_apricot", lambda v: v >= 8),
+    ("`exact`, 20,000 x 384: at most 6x the product of all pairs", "exact_vs_product", lambda v: v <= 6),
+    ("`exact`, 20,000 x 384: under 0.5 GB", "exact_gigabytes", lambda v: v < 0.5),
+    ("`fast`, 20,000 x 384: L at most 1.02 x exact", "fast_l", lambda v: v <= 1.02),
+    ("1,000,000 x 384 in one class: under 2 GB", "million_gigabytes", lambda v: v < 2),
+    ("growth of `fast` from 100,000 to 1,000,000: at most 14", "growth", lambda v: v <= 14),
+)
+
+
+def embeddings(n: int, dims: int) -> np.ndarray:
+    """Clustered unit vectors, float32 (n, dims): n / 50 normal centres, noise of half their size."""
+    rng = np.random.default_rng(0)
+    centres = rng.normal(size=(n // 50, dims)).astype(np.float32)
+    points = np.empty((n, dims), dtype=np.float32)
+    for start in range(0, n, 10_000):
+        part = points[start : start + 10_000]
+        part[...] = centres[rng.integers(0, len(centres), len(part))] + 0.5 * rng.normal(size=part.shape)
+        part /= np.linalg.norm(part, axis=1, keepdims=True)
+    return points
+
+
 def gradients(n: int) -> np.ndarray:
     """Gradients of class 0, float32 (n, 10): softmax - one_hot(0) of skewed normal logits."""
     logits = np.random.default_rng(0).normal(size=(n, 10)) * 1.5 + np.linspace(-0.5, 0.5, 10)
@@ -56,6 +82,10 @@ def gradients(n: int) -> np.ndarray:
 
 def bound(points: np.ndarray, picks: np.ndarray) -> float:
     """L: everybody's distance to the nearest pick."""
+    if points.shape[1] > 10:
+        from synthsieve.selection.reference import nearest_rows
+
+        return float(nearest_rows(points, points[picks])[1].sum())
     from scipy.spatial import cKDTree
 
     return float(cKDTree(points[picks].astype(np.float64)).query(points.astype(np.float64))[0].sum())
@@ -72,21 +102,34 @@ def status(name: str) -> int:
     raise KeyError(name)
 
 
-def runner(method: str):
+def runner(method: str, dims: int):
     """A function (points, k, num_classes) -> (picks, L or None), with everything imported and compiled."""
     if method in ("exact", "fast", "refine", "random"):
         from synthsieve.selection.coreset import compile_kernels
         from synthsieve.selection.select import select
 
-        compile_kernels("float32", method == "refine")
+        compile_kernels("float32", method == "refine", dense=dims > 10)
 
         def ours(points, k, num_classes):
+            if points.shape[1] > 10:
+                chosen = select(embeddings=points, budget=k, method=method)
+                return chosen.indices, chosen.gradient_bound
             labels = np.arange(len(points)) % num_classes
             way = "auto" if method == "refine" else method
             chosen = select(gradients=points, labels=labels, budget=k, method=way, refine=method == "refine")
             return chosen.indices, chosen.gradient_bound
 
         return ours
+    if method == "product of all pairs":
+
+        def product(points, k, num_classes):
+            for start in range(0, len(points), 1_000):
+                points[start : start + 1_000] @ points.T
+            return np.arange(k), None
+
+        return product
+    if method == "folds":
+        return folds
     from sklearn.metrics import pairwise_distances
 
     if method == "apricot lazy":
@@ -122,18 +165,42 @@ def runner(method: str):
     return faster_pam
 
 
+def folds(points, k, num_classes):
+    """InstructLab's scheme as described: fifty random folds, in each a stochastic greedy on its similarities."""
+    rng, picks = np.random.default_rng(0), []
+    for fold in np.array_split(rng.permutation(len(points)), FOLDS):
+        similarity = points[fold] @ points[fold].T
+        count = round(k * len(fold) / len(points))
+        tried, reach, left = (
+            math.ceil(len(fold) / count * math.log(1 / MISSED)),
+            np.full(len(fold), -1.0),
+            set(range(len(fold))),
+        )
+        for _ in range(count):
+            some = rng.choice(sorted(left), min(tried, len(left)), replace=False)
+            best = int(some[np.maximum(similarity[some] - reach, 0.0).sum(axis=1).argmax()])
+            reach = np.maximum(reach, similarity[best])
+            left.remove(best)
+            picks.append(int(fold[best]))
+    return np.array(picks), None
+
+
 def work(method: str, path: str, num_classes: int) -> None:
     """Run one method once and print its figures as JSON."""
-    run = runner(method)
+    run = runner(method, np.load(path, mmap_mode="r").shape[1])
     before = status("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")  # the peak counts from here
     points = np.load(path)
-    started = time.perf_counter()
+    started, cpu_started = time.perf_counter(), time.process_time()
     picks, guaranteed = run(points, len(points) // 10, num_classes)
-    seconds = time.perf_counter() - started
+    seconds, cpu_seconds = time.perf_counter() - started, time.process_time() - cpu_started
     peak = status("VmHWM") - before
-    length = guaranteed if num_classes > 1 else bound(points, picks)
-    print(json.dumps({"seconds": seconds, "peak_bytes": peak, "L": length, "picks": len(picks)}))
+    # Of peers in many dimensions the process that started this one measures L, with a product of our own.
+    np.save(Path(path).with_suffix(".picks.npy"), picks)
+    known = guaranteed is not None and (num_classes > 1 or points.shape[1] > 10)
+    length = guaranteed if known else None if points.shape[1] > 10 else bound(points, picks)
+    figures = {"seconds": seconds, "cpu_seconds": cpu_seconds, "peak_bytes": peak, "L": length, "picks": len(picks)}
+    print(json.dumps(figures))
 
 
 # --- the run as a whole ----------------------------------------------------------------------------------------------
@@ -153,23 +220,66 @@ def bench_python() -> str:
     return str(python)
 
 
-def measure(method: str, n: int, num_classes: int, folder: Path) -> dict:
-    path = folder / f"points-{n}.npy"
+def measure(method: str, n: int, num_classes: int, dims: int, folder: Path) -> dict:
+    path = folder / f"points-{n}-{dims}.npy"
     if not path.exists():
-        np.save(path, gradients(n))
+        np.save(path, gradients(n) if dims == 10 else embeddings(n, dims))
     python = bench_python() if method in PEERS else sys.executable
     command = [python, __file__, "--worker", method, "--points", str(path), "--classes", str(num_classes)]
     done = subprocess.run(command, capture_output=True, text=True)
-    row = {"method": method, "n": n, "classes": num_classes}
+    row = {"method": method, "n": n, "classes": num_classes, "dims": dims}
     if done.returncode:
-        return {**row, "failed": (done.stderr.strip().splitlines() or ["no word"])[-1]}
-    return {**row, **json.loads(done.stdout.strip().splitlines()[-1])}
+        return {**row, "failed": (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]}
+    row |= json.loads(done.stdout.strip().splitlines()[-1])
+    if row["L"] is None and method != "product of all pairs":
+        row["L"] = bound(np.load(path), np.load(path.with_suffix(".picks.npy")))
+    return row
 
 
-def plan(quick: bool, only: str) -> list[tuple[str, int, int]]:
-    small = [(method, n, 1) for n in (2_000, 10_000, 20_000) for method in (*PEERS, *OURS, "random")]
+def high_plan(quick: bool, only: str, million: bool) -> list[tuple[str, int, int, int]]:
+    methods = (
+        "product of all pairs",
+        "apricot lazy",
+        "submodlib lazy",
+        "kmedoids FasterPAM",
+        "folds",
+        "exact",
+        "fast",
+        "random",
+    )
+    jobs = [(method, n, 1, 384) for n in (5_000, 10_000, 20_000) for method in methods]
+    # Dense peers need several matrices of all pairs: 10 GB at 20,000.
+    jobs = [job for job in jobs if job[1] <= 10_000 or job[0] not in PEERS]
+    jobs += [(method, 10_000, 1, 768) for method in ("product of all pairs", "exact")]
+    jobs = [job for job in jobs if job[1] <= 5_000] if quick else [*jobs, ("fast", 100_000, 1, 384)]
+    jobs += [("fast", 1_000_000, 1, 384)] if million else []
+    return [job for job in jobs if only == "all" or (job[0] in PEERS) == (only == "peers")]
+
+
+def high_ratios(rows: list[dict]) -> dict[str, float]:
+    """The figures of the goals in many dimensions, of processor time, as far as this run has them."""
+    seen = {(row["method"], row["n"]): row for row in rows if "failed" not in row and row["dims"] == 384}
+
+    def ratio(figure: str, above: tuple, below: tuple) -> float | None:
+        return seen[above][figure] / seen[below][figure] if above in seen and below in seen else None
+
+    exact, million = ("exact", 20_000), ("fast", 1_000_000)
+    found = {
+        "exact_l": ratio("L", ("exact", 10_000), ("apricot lazy", 10_000)),
+        "exact_vs_apricot": ratio("cpu_seconds", ("apricot lazy", 10_000), ("exact", 10_000)),
+        "exact_vs_product": ratio("cpu_seconds", exact, ("product of all pairs", 20_000)),
+        "exact_gigabytes": seen[exact]["peak_bytes"] / 1e9 if exact in seen else None,
+        "fast_l": ratio("L", ("fast", 20_000), exact),
+        "million_gigabytes": seen[million]["peak_bytes"] / 1e9 if million in seen else None,
+        "growth": ratio("cpu_seconds", million, ("fast", 100_000)),
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def plan(quick: bool, only: str) -> list[tuple[str, int, int, int]]:
+    small = [(method, n, 1, 10) for n in (2_000, 10_000, 20_000) for method in (*PEERS, *OURS, "random")]
     jobs = [job for job in small if job[0] != "kmedoids FasterPAM" or job[1] <= 10_000]
-    large = [("fast", 100_000, 1), ("fast", 100_000, 10), ("fast", 1_000_000, 1), ("fast", 1_000_000, 10)]
+    large = [("fast", n, classes, 10) for n in (100_000, 1_000_000) for classes in (1, 10)]
     jobs = [job for job in jobs if job[1] <= 10_000] if quick else jobs + large
     return [job for job in jobs if only == "all" or (job[0] in PEERS) == (only == "peers")]
 
@@ -203,41 +313,44 @@ def ratios(rows: list[dict]) -> dict[str, float]:
     return {name: value for name, value in found.items() if value is not None}
 
 
-def table(rows: list[dict], figures: dict[str, float]) -> str:
-    lines = ["| method | N | classes | seconds | peak MB | L |", "|---|---|---|---|---|---|"]
+def table(rows: list[dict], figures: dict[str, float], goals: tuple = GOALS) -> str:
+    lines = [
+        "| method | N | d | classes | seconds | of processors | peak MB | L |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
     for row in rows:
+        start = f"| {row['method']} | {row['n']:,} | {row['dims']} | {row['classes']} |"
         if "failed" in row:
-            lines.append(f"| {row['method']} | {row['n']:,} | {row['classes']} | failed: {row['failed']} | | |")
+            lines.append(f"{start} failed: {row['failed']} | | | |")
         else:
+            length = "" if row["L"] is None else f"{row['L']:.2f}"
             lines.append(
-                f"| {row['method']} | {row['n']:,} | {row['classes']} | {row['seconds']:.2f} | "
-                f"{row['peak_bytes'] / 1e6:,.0f} | {row['L']:.2f} |"
+                f"{start} {row['seconds']:.2f} | {row['cpu_seconds']:.2f} | {row['peak_bytes'] / 1e6:,.0f} | {length} |"
             )
     lines += ["", "| goal | reached | |", "|---|---|---|"]
-    for words, name, met in GOALS:
+    for words, name, met in goals:
         if name in figures:
             lines.append(f"| {words} | {figures[name]:.4g} | {'yes' if met(figures[name]) else 'no'} |")
     return "\n".join(lines)
 
 
-def write_results(rows: list[dict]) -> None:
+def write_results(rows: list[dict], name: str, figures: dict[str, float], goals: tuple) -> None:
     machine = {
         "cores": len(os.sched_getaffinity(0)),
         "machine": platform.machine(),
         "python": platform.python_version(),
         "load_before": LOAD_BEFORE,
     }
-    figures = ratios(rows)
-    (HERE / "selection.json").write_text(
+    (HERE / f"{name}.json").write_text(
         json.dumps({"machine": machine, "rows": rows, "ratios": figures}, indent=2) + "\n"
     )
     readme = HERE / "README.md"
-    start, stop = "<!-- selection: begin -->", "<!-- selection: end -->"
+    start, stop = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
     head, rest = readme.read_text().split(start)
     _, tail = rest.split(stop)
     note = f"{machine['cores']} cores, load {LOAD_BEFORE:.1f} before the run."
-    readme.write_text(f"{head}{start}\n{note}\n\n{table(rows, figures)}\n{stop}{tail}")
-    print(table(rows, figures))
+    readme.write_text(f"{head}{start}\n{note}\n\n{table(rows, figures, goals)}\n{stop}{tail}")
+    print(table(rows, figures, goals))
 
 
 LOAD_BEFORE = os.getloadavg()[0]
@@ -248,6 +361,8 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--only", choices=("all", "ours", "peers"), default="all")
     parser.add_argument("--dry", action="store_true", help="print, but leave the files as they are")
+    parser.add_argument("--high", action="store_true", help="embeddings of 384 and 768 numbers")
+    parser.add_argument("--million", action="store_true", help="with --high, also a million rows")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     parser.add_argument("--points", help=argparse.SUPPRESS)
     parser.add_argument("--classes", type=int, default=1, help=argparse.SUPPRESS)
@@ -257,13 +372,17 @@ def main() -> None:
         return
     rows = []
     with tempfile.TemporaryDirectory() as folder:
-        for job in plan(arguments.quick, arguments.only):
+        high = arguments.high
+        jobs = plan(arguments.quick, arguments.only)
+        jobs = high_plan(arguments.quick, arguments.only, arguments.million) if high else jobs
+        for job in jobs:
             rows.append(measure(*job, Path(folder)))
             print(rows[-1], flush=True)
+    figures, goals = (high_ratios(rows), HIGH_GOALS) if high else (ratios(rows), GOALS)
     if arguments.dry:
-        print(table(rows, ratios(rows)))
+        print(table(rows, figures, goals))
     else:
-        write_results(rows)
+        write_results(rows, "selection_high" if high else "selection", figures, goals)
 
 
 if __name__ == "__main__":

@@ -87,7 +87,7 @@ def test_with_labels_each_class_is_covered_and_a_classifier_gives_entropies():
     labels = np.repeat(["ham", "spam"], 150)
     points = clustered(300, 64)
     points[:150, 0] += 1.0
-    chosen = select(embeddings=points, labels=labels, keep_fraction=0.8)
+    chosen = select(embeddings=points, labels=labels, keep_fraction=0.8, require_label=False)
     assert chosen.num_rejected == 60
     assert np.isfinite(chosen.entropy).all()
     assert any("cross-validated" in note for note in chosen.notes)
@@ -98,10 +98,44 @@ def test_with_labels_each_class_is_covered_and_a_classifier_gives_entropies():
         assert set(survivors[alone.indices]) == set(chosen.indices[labels[chosen.indices] == name])
 
 
+def test_rows_whose_label_the_classifier_contradicts_are_rejected():
+    rng = np.random.default_rng(0)
+    points, labels = clustered(300, 64), np.repeat(["ham", "spam"], 150)
+    points[:150, 0] += 2.0
+    wrong = rng.choice(300, 30, replace=False)
+    given = labels.copy()
+    given[wrong] = np.where(labels[wrong] == "ham", "spam", "ham")
+    chosen = select(embeddings=points, labels=given)
+    assert set(wrong) <= set(chosen.rejected)
+    assert chosen.rejected_counts == {"the classifier gives another label": chosen.num_rejected}
+    assert (given[chosen.indices] == labels[chosen.indices]).all()
+    assert select(embeddings=points, labels=given, require_label=False).num_rejected == 0
+    assert select(embeddings=points, labels=labels).num_rejected == 0
+
+
+def test_a_class_most_of_whose_rows_would_be_rejected_keeps_them_all():
+    points = np.random.default_rng(0).normal(size=(300, 10))
+    labels = np.repeat(["common", "rare"], [290, 10])
+    chosen = select(embeddings=points, labels=labels)
+    assert not np.isin(np.flatnonzero(labels == "rare"), chosen.rejected).any()
+    assert any("most rows of rare" in note for note in chosen.notes)
+
+
 def test_classes_too_small_for_a_classifier_are_covered_all_the_same():
     chosen = select(embeddings=clustered(100, 8), labels=np.arange(100) == 0)
     assert any("too few rows" in note for note in chosen.notes)
     assert {figures.selected for figures in chosen.figures} == {1, 10}
+
+
+@pytest.mark.parametrize("count", [300, pytest.param(65_000, marks=pytest.mark.slow)])
+def test_many_classes_are_covered_without_a_classifier(count):
+    points = clustered(2 * count, 8)
+    chosen = select(embeddings=points, labels=np.arange(2 * count) % count)
+    assert len(chosen) == len(chosen.figures) == count
+    assert chosen.weights.tolist() == [2.0] * count
+    assert any("more than 200 classes" in note for note in chosen.notes)
+    with raises(SelectionError, "no-output"):
+        select(embeddings=points, labels=np.arange(2 * count) % count, require_label=True)
 
 
 @pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64, "bfloat16"])

@@ -16,7 +16,19 @@ DATA = (
     "probabilities, gradients or features; or a .npy file of embeddings."
 )
 EMBEDDINGS = "Select by embeddings: the name of a column or array in DATA, or a .npy file. Needs no labels."
-OUT = Option(..., "-o", "--out", help="Folder to write to.", parser=options.given_path, metavar="FOLDER")
+OUT_HELP = "Folder to write to, or a .parquet or .jsonl file for the selected rows alone, with all their columns."
+OUT = Option(..., "-o", "--out", help=OUT_HELP, parser=options.given_path, metavar="OUT")
+TEXT = "Column of text. Without --embeddings, rows are compared by the words of their texts (TF-IDF)."
+QUALITY = "Column or array of numbers, or a .npy file, higher is better; for --quality-floor and --quality-factor."
+FACTOR = Option(False, "--quality-factor", help="Prefer rows of high quality: multiply their gains by it.")
+REFERENCE = (
+    "Real rows, a .npy file of embeddings or a table with the same columns: copies of them are rejected, and the "
+    "selection covers them."
+)
+LEAK = "Reject rows at most this far from a row of --reference (default: only those that differ by rounding)."
+ROLE = "What --reference counts for: cover (its regions get rows), fill (its gaps do) or check (copies only)."
+REFERENCE_WEIGHT = "With --reference-role cover: the weight of the reference relative to that of all rows."
+REQUIRE_LABEL = "Reject rows that the classifier gives another label (default: only with --embeddings or --text)."
 PER_CLASS = Option(False, "--keep-per-class", "--per-class", help="Apply --keep-fraction within each class.")
 BUDGET = "How many rows to select: a fraction of each class (0.1) or a total (500)."
 EPSILON = "Select the smallest set whose gradient bound is at most this (instead of --budget)."
@@ -46,13 +58,21 @@ def select(
     entropy_ceiling: float | None = Option(None, help="Keep only rows with entropy below this, in nats."),
     keep_fraction: float | None = Option(None, help=KEEP_FRACTION),
     keep_per_class: bool = PER_CLASS,
-    require_label: bool = Option(False, "--require-label", help="Reject rows that the classifier gives another label."),
+    require_label: bool | None = Option(None, help=REQUIRE_LABEL),
     method: str = Option("auto", help="Selection method: auto, exact, fast, stochastic or random."),
     refine: bool = Option(False, "--refine", help="Improve the selection by swapping rows until no swap helps."),
     curvature: str = Option("none", help=CURVATURE),
     label: str | None = Option(None, help="Name of the label column or array in DATA."),
     embeddings: str | None = Option(None, help=EMBEDDINGS),
     metric: str = Option("euclidean", help="Distance between embeddings: euclidean or cosine."),
+    text: str | None = Option(None, help=TEXT),
+    quality: str | None = Option(None, help=QUALITY),
+    quality_floor: float | None = Option(None, help="Reject rows of a lower quality."),
+    quality_factor: bool = FACTOR,
+    reference: Path | None = Option(None, help=REFERENCE),
+    leak_distance: float | None = Option(None, help=LEAK),
+    reference_role: str = Option("cover", help=ROLE),
+    reference_weight: float = Option(1.0, help=REFERENCE_WEIGHT),
     memory_limit: str | None = Option(None, help=MEMORY),
     threads: options.Threads = None,
     jobs: int | None = Option(None, min=1, hidden=True, help="The former name of --threads."),
@@ -72,9 +92,10 @@ def select(
     if dry_run and cluster is not None:
         raise SelectionError("expected no --dry-run with --cluster, got both: leave one out", code="cluster-options")
     if dry_run:
-        cost = estimate_file(data_file, chosen, label=label, embeddings=embeddings)
+        cost = estimate_file(data_file, chosen, label=label, embeddings=embeddings, text=text, quality=quality)
         return console.finish(cost, describe_cost(cost))
-    others = {name: given[name] for name in ("label", "embeddings", "cluster", "workers", "force")}
+    names = ("label", "embeddings", "text", "quality", "reference", "cluster", "workers", "force")
+    others = {name: given[name] for name in names}
     selection = select_file(data_file, out, chosen, **others, progress=console.progress("select"))
     files = [str(path) for path in selection.files]
     console.finish({**selection.as_dict(), "files": files}, [selection.summary(), f"wrote {', '.join(files)}"])

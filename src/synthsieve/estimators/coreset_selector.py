@@ -12,6 +12,7 @@ from synthsieve.errors import SelectionError
 from synthsieve.selection import validation
 from synthsieve.selection.cross_validation import out_of_fold_probabilities
 from synthsieve.selection.options import SelectionOptions
+from synthsieve.selection.rows import rows_at
 from synthsieve.selection.select import select
 
 _NOT_OPTIONS = ("classifier", "gradients", "embeddings", "cv")
@@ -49,7 +50,7 @@ class CoresetSelector(TransformerMixin, BaseEstimator):
         entropy_ceiling: float | None = None,
         keep_fraction: float | None = None,
         keep_per_class: bool = False,
-        require_label: bool = False,
+        require_label: bool | None = None,
         method: str = "auto",
         refine: bool = False,
         metric: str = "euclidean",
@@ -121,15 +122,9 @@ class CoresetSelector(TransformerMixin, BaseEstimator):
 
 
 def _take(values: Any, rows: np.ndarray, num_rows: int) -> Any:
-    """Some rows of an array, a sparse matrix, a frame, an Arrow table or a list."""
+    """Some rows, in the form given; of a list, an array."""
     length = values.shape[0] if hasattr(values, "shape") else len(values)
     if length != num_rows:
         message = f"expected the {num_rows} rows given to fit, got {length}: pass the same rows"
         raise SelectionError(message, code="length")
-    if hasattr(values, "iloc"):
-        return values.iloc[rows]
-    if hasattr(values, "tocsr"):
-        return values.tocsr()[rows]
-    if hasattr(values, "take") and hasattr(values, "schema"):  # an Arrow table
-        return values.take(rows)
-    return (np.asarray(values) if isinstance(values, list | tuple) else values)[rows]
+    return rows_at(np.asarray(values) if isinstance(values, list | tuple) else values, rows)

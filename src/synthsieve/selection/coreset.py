@@ -17,10 +17,18 @@ import numpy as np
 
 from synthsieve.io.progress import NullProgress, Progress
 from synthsieve.selection.budget import Target, class_targets
-from synthsieve.selection.duplicates import distinct_rows
+from synthsieve.selection.duplicates import Distinct, distinct_rows
 from synthsieve.selection.greedy import choose
 from synthsieve.selection.kernels.blocks import rows_by_class
-from synthsieve.selection.kernels.dense import CELL, MIN_DIMS, DenseLocation, DensePoints, InCells, choose_in_cells
+from synthsieve.selection.kernels.dense import (
+    CELL,
+    MIN_DIMS,
+    DenseLocation,
+    DensePoints,
+    InCells,
+    assign_in_cells,
+    choose_in_cells,
+)
 from synthsieve.selection.kernels.facility_location import FacilityLocation
 from synthsieve.selection.kernels.memory import make_plan
 from synthsieve.selection.kernels.tiles import lay_out
@@ -50,6 +58,20 @@ class PointSource:
     dtype: str = "float64"
 
 
+class Companions(NamedTuple):
+    """Points beside the rows that are never picked: (m, d), their classes (m,) and weights (m,).
+
+    They are covered like rows; if `fixed`, they count as picked from the start, and then a row may be assigned to one
+    if `assignable`.
+    """
+
+    points: np.ndarray
+    labels: np.ndarray
+    weight: np.ndarray
+    fixed: bool = False
+    assignable: bool = False
+
+
 class _ClassResult(NamedTuple):
     picks: np.ndarray
     weights: np.ndarray
@@ -67,6 +89,8 @@ def coreset(
     rng: np.random.Generator,
     split: int | None = None,
     sample_weight: np.ndarray | None = None,
+    factor: np.ndarray | None = None,
+    companions: Companions | None = None,
     reserved_bytes: int = 0,
     progress: Progress | None = None,
     names: Sequence[Any] | None = None,
@@ -81,17 +105,21 @@ def coreset(
         options: budget or epsilon, method, refine, memory_limit and n_jobs are used.
         rng: for `stochastic` and `random`; each class gets its own child stream.
         sample_weight: float (n,); ones if None.
+        factor: float (n,) above 0, what the gain of each row is multiplied by when picks are compared.
+        companions: other points to cover, or picks of earlier. Weights, bound and error count the rows alone. Rows
+            assigned to companion i have the assignment n + i.
         reserved_bytes: memory that the caller holds and that counts towards the limit.
         names: of the classes, for notes; their numbers if None.
         control: also estimate the bound of as many random picks.
     """
     progress = progress or NullProgress()
     progress.update(0, 1, "compiling the kernels or loading them from disk")
-    made = isinstance(points, PointSource)
+    made = isinstance(points, PointSource) or companions is not None
     num_dims = points.num_dims if isinstance(points, PointSource) else points.shape[1]
-    order = ("C", True) if isinstance(points, PointSource) else _memory_order(points)
+    order = ("C", True) if isinstance(points, PointSource) or made else _memory_order(points)
     dense = split is None and num_dims >= MIN_DIMS
-    compile_seconds = compile_kernels(str(points.dtype), options.refine, *order, dense=dense)
+    weighted = factor is not None or companions is not None
+    compile_seconds = compile_kernels(str(points.dtype), options.refine, *order, dense=dense, weighted=weighted)
     started = time.perf_counter()
     present, rows_of = rows_by_class(labels)
     names = tuple(range(int(labels.max()) + 1)) if names is None else tuple(names)
@@ -99,8 +127,11 @@ def coreset(
     weight = np.broadcast_to(1.0, len(labels)) if sample_weight is None else np.asarray(sample_weight, np.float64)
     sizes = np.array([len(rows) for rows in rows_of])
     targets = class_targets(options, sizes, np.array([weight[rows].sum() for rows in rows_of]))
+    beside = [np.empty(0, dtype=np.int64)] * len(present)
+    if companions is not None:
+        beside = [np.flatnonzero(companions.labels == label) for label in present]
     plan = make_plan(
-        sizes.tolist(),
+        [size + len(others) for size, others in zip(sizes.tolist(), beside, strict=True)],
         [target.count for target in targets],
         num_dims,
         options,
@@ -112,19 +143,29 @@ def coreset(
     total, picked, lock = sum(target.count for target in targets), dict[int, int](), Lock()
 
     def work(place: int, threads: int) -> _ClassResult:
-        rows = rows_of[place]
-        if isinstance(points, PointSource):
-            of_class = ClassPoints(points.make(rows), np.arange(len(rows), dtype=np.int32), weight[rows], split)
+        rows, others = rows_of[place], beside[place]
+        fixed = np.empty(0, dtype=np.int32)
+        if made:
+            values = points.make(rows) if isinstance(points, PointSource) else np.ascontiguousarray(points[rows])
+            with_others = weight[rows]
+            if companions is not None and len(others):
+                values = np.concatenate([values, companions.points[others].astype(values.dtype)])
+                with_others = np.concatenate([with_others, companions.weight[others]])
+                fixed = np.arange(len(rows), len(values), dtype=np.int32) if companions.fixed else fixed
+            of_class = ClassPoints(values, np.arange(len(values), dtype=np.int32), with_others, split)
         else:
-            of_class = ClassPoints(points, rows, weight[rows], split)
+            of_class = ClassPoints(points, rows, weight[rows], split)  # type: ignore[arg-type]
         meter = _ClassMeter(progress, total, int(present[place]), picked, lock)
         chosen = _choose_in_class(
             of_class, int(present[place]), targets[place], plan.methods[place], meter,
-            refined=options.refine, threads=threads, rng=streams[place], control=control,
+            refined=options.refine, threads=threads, rng=streams[place], control=control, own=len(rows),
+            factor=None if factor is None else factor[rows], fixed=fixed,
+            assignable=companions is not None and companions.assignable,
         )  # fmt: skip
         if not made:
             return chosen
-        return chosen._replace(picks=rows[chosen.picks], assignment=rows[chosen.assignment])
+        numbers = np.concatenate([rows, len(labels) + others])
+        return chosen._replace(picks=rows[chosen.picks], assignment=numbers[chosen.assignment])
 
     streams = rng.spawn(len(present))
     if plan.classes_at_once > 1:
@@ -170,11 +211,17 @@ def _join(found: Any, rows_of: list[np.ndarray], num_rows: int) -> Selection:
 
 
 def compile_kernels(
-    dtype: str, refined: bool = False, order: str = "C", writable: bool = True, *, dense: bool = False
+    dtype: str,
+    refined: bool = False,
+    order: str = "C",
+    writable: bool = True,
+    *,
+    dense: bool = False,
+    weighted: bool = False,
 ) -> float:
     """Compile the kernels or load them from disk, once per process; returns the seconds it took, 0 if already done."""
     before = _compile.cache_info().misses
-    seconds = _compile(dtype, refined, order, writable, dense)
+    seconds = _compile(dtype, refined, order, writable, dense, weighted)
     return seconds if _compile.cache_info().misses > before else 0.0
 
 
@@ -185,7 +232,7 @@ def _memory_order(points: np.ndarray) -> tuple[str, bool]:
 
 
 @cache
-def _compile(dtype: str, refined: bool, order: str, writable: bool, dense: bool) -> float:
+def _compile(dtype: str, refined: bool, order: str, writable: bool, dense: bool, weighted: bool) -> float:
     """Run every kernel once, on forty points."""
     started = time.perf_counter()
     grid = np.arange(120, dtype=np.float64).reshape(40, 3) ** 1.5 % 7
@@ -200,6 +247,8 @@ def _compile(dtype: str, refined: bool, order: str, writable: bool, dense: bool)
         distinct_rows(points, np.arange(40, dtype=np.int32))
         if dense:
             DenseLocation(DensePoints(points, np.arange(40, dtype=np.int32), np.ones(40)), workers).run_every_kernel()
+        if weighted:
+            FacilityLocation(location.tiles, workers, factor=np.ones(40)).best()
         if refined:
             refine(location, NullProgress())
     if dtype != "float64":
@@ -250,56 +299,112 @@ def _choose_in_class(
     threads: int,
     rng: np.random.Generator,
     control: bool,
+    own: int,
+    factor: np.ndarray | None,
+    fixed: np.ndarray,
+    assignable: bool,
 ) -> _ClassResult:
+    """Choose among the first `own` points, given their factors (own,); the others are companions.
+
+    `fixed` (k,) are those of them that are picked already.
+    """
     distinct = distinct_rows(points.values, points.rows)
+    factors = _factors(distinct, points.rows, own, factor, fixed)
+    distinct = distinct if factors is None else Distinct(factors.rows, distinct.which)
+    start = np.unique(distinct.which[fixed]).astype(np.int64) if len(fixed) else fixed
     counted = np.bincount(distinct.which, points.weight, minlength=len(distinct.rows))
     # A factor that brings weights near 1, where whole units hold them best; 1 for ordinary multiplicities.
     mean, near_one = float(counted.mean()), 1.0
     if mean > 0.0 and not (mean < 2.0**16 and (counted == np.floor(counted)).all()):
         near_one = float(2.0 ** -np.round(np.log2(mean)))
-    target = Target(min(target.count, len(distinct.rows)), target.bound * near_one)
+    candidates = distinct.rows if factors is None else distinct.rows[factors.values > 0.0]
+    target = Target(len(start) + min(target.count, len(candidates)), target.bound * near_one)
+    multipliers = None if factors is None else factors.values
     with Workers(threads) as workers:
         if not refined and is_dense(points, method):
             found: InCells | DenseLocation | FacilityLocation
+            given = (points.values, distinct.rows, counted * near_one)
             if method is Method.FAST and not target.bound and len(distinct.rows) > CELL:
-                given = (points.values, distinct.rows, counted * near_one)
-                found = choose_in_cells(*given, target.count, workers, progress)
+                wanted = target.count - len(start)
+                found = choose_in_cells(*given, wanted, workers, progress, factor=multipliers, fixed=start)
             else:
-                dense = DensePoints(points.values, distinct.rows, counted * near_one)
-                found = DenseLocation(dense, workers, progress.report)
+                found = DenseLocation(DensePoints(*given, multipliers), workers, progress.report)
+                if len(start):
+                    found.start_from(start)
                 found.greedy(target, progress)
-            exchanges, nearest, picks = 0, found.nearest, np.array(found.picks, dtype=np.int64)
+            picks, taken_off = np.array(found.picks[len(start) :], dtype=np.int64), found.taken_off[len(start) :]
+            if len(start) and not assignable:
+                if isinstance(found, InCells):
+                    nearest = assign_in_cells(*given[:2], found.cells, picks, workers)
+                    found = found._replace(nearest=nearest)
+                else:
+                    found.start_from(picks)
+                start = start[:0]
+            exchanges, nearest = 0, found.nearest
             scaling = scaling_of(points)
         else:
             tiles = lay_out(points.values, counted * near_one, rows=distinct.rows, split=points.split)
-            found = FacilityLocation(tiles, workers, progress.report)
+            found = FacilityLocation(tiles, workers, progress.report, multipliers)
+            if len(start):
+                found.restart(tiles.positions()[start].tolist())
             choose(method, found, target, workers, progress, progress.report, rng=rng)
-            exchanges = refine(found, progress) if refined else 0
+            chosen, taken_off = found.picks[len(start) :], np.array(found.taken_off[len(start) :])
+            if len(start) and not assignable:
+                found.restart(chosen)
+                start = start[:0]
+            if refined:
+                exchanges = refine(found, progress)
+                chosen, taken_off = found.picks, np.array(found.taken_off)
+            else:
+                exchanges = 0
             order, nearest = tiles.rows, np.empty(len(distinct.rows), dtype=np.int32)
             nearest[order[order >= 0]] = found.nearest[order >= 0]
-            picks = order.ravel()[np.array(found.picks, dtype=np.int64)]
+            picks = order.ravel()[np.array(chosen, dtype=np.int64)]
             scaling = Scaling(tiles.shrink, tiles.magnitude)
     del counted
     picks = distinct.rows[picks].astype(np.int64)
-    represented_by = nearest[distinct.which]  # the ordinal of each row's pick
-    weights = np.bincount(represented_by, points.weight, minlength=len(picks))
-    assignment = picks[represented_by]
+    represented_by = nearest[distinct.which[:own]]  # the ordinal of each row's pick
+    points = points._replace(rows=points.rows[:own], weight=points.weight[:own])
+    weights = np.bincount(represented_by, points.weight, minlength=len(start) + len(picks))[len(start) :]
+    assignment = np.concatenate([distinct.rows[start], picks])[represented_by]
     bound, difference = bound_and_difference(points, assignment, scaling)
     total = float(points.weight.sum())
     random_bound = None
-    if control and method is not Method.RANDOM:
-        random_bound = random_bound_of(points, distinct, len(picks), scaling, rng=rng.spawn(1)[0])
+    if control and method is not Method.RANDOM and not len(start):
+        random_bound = random_bound_of(points, candidates, len(picks), scaling, rng=rng.spawn(1)[0])
     figures = ClassFigures(
         label=label,
-        size=len(points.rows),
-        distinct=len(distinct.rows),
+        size=own,
+        distinct=len(candidates),
         selected=len(picks),
         weight=total,
         gradient_bound=bound,
         gradient_error=length(difference),
-        heaviest=float(weights.max() / total) if total > 0 else 0.0,
+        heaviest=float(weights.max(initial=0.0) / total) if total > 0 else 0.0,
         method=method,
         exchanges=exchanges,
         random_bound=random_bound,
     )
-    return _ClassResult(picks, weights, np.array(found.taken_off) / near_one, assignment, difference, figures)
+    return _ClassResult(picks, weights, taken_off / near_one, assignment, difference, figures)
+
+
+class _Factors(NamedTuple):
+    """The factor of each distinct point, 0 if it is never to be picked, and the row of the highest factor in it."""
+
+    values: np.ndarray
+    rows: np.ndarray
+
+
+def _factors(
+    distinct: Distinct, rows: np.ndarray, own: int, factor: np.ndarray | None, fixed: np.ndarray
+) -> _Factors | None:
+    """None if every point may be picked, with the same factor; among equal rows the one of highest factor counts."""
+    if factor is None and own == len(rows):
+        return None
+    each = np.zeros(len(rows))
+    each[:own] = 1.0 if factor is None else factor
+    order = np.lexsort((-each, distinct.which))
+    first = order[np.unique(distinct.which[order], return_index=True)[1]]
+    values = each[first]
+    values[distinct.which[fixed]], first[distinct.which[fixed]] = 0.0, fixed
+    return _Factors(values, rows[first].astype(np.int32))

@@ -12,6 +12,8 @@ CROSS_VALIDATED = (
     "no logits or probabilities given: used those of a cross-validated logistic regression on the features"
 )
 NOT_CROSS_VALIDATED = "no entropies: a class has too few rows to train a classifier that would give them"
+MAX_CLASSES = 200  # with more, training would take far longer than the selection
+TOO_MANY_CLASSES = f"no entropies: with more than {MAX_CLASSES} classes, pass logits or probabilities for those"
 
 
 def can_train(labels: np.ndarray) -> bool:

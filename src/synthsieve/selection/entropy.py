@@ -33,6 +33,8 @@ class Reason(IntEnum):
     OTHER_LABEL = 2
     BY_HAND = 3
     SELECTED = 4
+    COPY = 5
+    LOW_QUALITY = 6
 
     def describe(self) -> str:
         return DESCRIPTIONS[self]
@@ -44,7 +46,10 @@ DESCRIPTIONS = {
     Reason.HIGH_ENTROPY: "entropy not below the ceiling",
     Reason.OTHER_LABEL: "the classifier gives another label",
     Reason.BY_HAND: "rejected by hand",
+    Reason.COPY: "a copy of a row of the reference",
+    Reason.LOW_QUALITY: "quality below the floor",
 }
+# Reasons that a training run rejects its samples for; `select` has two more.
 REJECTED = (Reason.HIGH_ENTROPY, Reason.OTHER_LABEL, Reason.BY_HAND)
 
 

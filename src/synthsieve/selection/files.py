@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Collection, Iterable
+import time
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -11,13 +13,15 @@ from typing import Any
 import numpy as np
 
 from synthsieve.errors import SelectionError
-from synthsieve.io.files import atomic_write_all, write_json
+from synthsieve.io.files import atomic_write, atomic_write_all, write_json
 from synthsieve.io.npz import ArchiveError, read_arrays
 from synthsieve.selection import validation
 from synthsieve.selection.options import Method, SelectionOptions
 from synthsieve.selection.result import Selection
+from synthsieve.selection.rows import free_name
 from synthsieve.selection.tables import (
     FEATURES,
+    JSON_SUFFIXES,
     OUTPUTS,
     PARQUET_SUFFIXES,
     TEXT_SUFFIXES,
@@ -29,7 +33,9 @@ from synthsieve.selection.tables import (
     open_text,
     read_labels,
     read_matrix,
+    read_texts,
 )
+from synthsieve.selection.texts import TfidfEncoder
 
 _FEATURES = (*FEATURES, "x", "X", "data")
 _STARTS = {".npz": b"PK\x03\x04", ".npy": b"\x93NUM", **dict.fromkeys(PARQUET_SUFFIXES, b"PAR1")}
@@ -39,6 +45,11 @@ WEIGHTS = ("weight", "loss_weight")
 _SECONDS_A_NUMBER = 5e-8
 _SECONDS_A_CLASS = 2e-3
 _SECONDS_A_PICK = 1e-5
+# Of matrix products: the time of the whole selection relative to that of a product of all pairs, and how many points
+# of how many cells each point of `fast` is compared with (decision 0208).
+_PRODUCTS = 4.7
+_CELLS_A_POINT = 1.3
+NOT_ESTIMATED = "the time of the cross-validated classifier is not included"
 
 
 @dataclass(frozen=True)
@@ -58,29 +69,51 @@ class Table:
     arrays: dict[str, np.ndarray] = field(default_factory=dict)
     shards: Shards | None = None
     embeddings: np.ndarray | None = None
+    quality: np.ndarray | None = None
+    texts: list[str] | None = None
 
 
-def read_table(path: Path, *, label: str | None = None, embeddings: str | None = None) -> Table:
+def read_table(
+    path: Path,
+    *,
+    label: str | None = None,
+    embeddings: str | None = None,
+    quality: str | None = None,
+    text: str | None = None,
+) -> Table:
     """Read labels and outputs of a file, or of a folder of Parquet files.
 
     `embeddings` names a column or array of embeddings, or a .npy file with one row for each row of the data. A .npy
-    file as data holds embeddings and nothing else.
+    file as data holds embeddings and nothing else. `quality` names a column or array of numbers, or a .npy file. `text`
+    names a column of text; without `embeddings`, the texts are read.
     """
     check_readable(path)
     suffix = path.suffix.lower() if path.is_file() else ""
+    if text is not None and suffix in (".npy", ".npz"):
+        raise SelectionError(
+            f"expected a table with the column {text}, got {path.name}: use .parquet, .jsonl or .csv", code="text"
+        )
     if suffix == ".npy":
         array = read_array(path)
-        return Table(path, len(array), None, {}, arrays={"embeddings": array}, embeddings=array)
-    table = _read_npz(path, label, embeddings) if suffix == ".npz" else _read_shards(path, suffix, label, embeddings)
+        table = Table(path, len(array), None, {}, arrays={"embeddings": array}, embeddings=array)
+    elif suffix == ".npz":
+        table = _read_npz(path, label, embeddings)
+    else:
+        table = _read_shards(path, suffix, label, embeddings, quality, text)
     if embeddings is not None and is_array_file(embeddings):
         check_readable(Path(embeddings))
         array = read_array(Path(embeddings))
         validation.same_length(table.num_rows, embeddings=array)
-        return replace(table, embeddings=array)
+        table = replace(table, embeddings=array)
+    if quality is not None and table.quality is None:
+        if is_array_file(quality):
+            check_readable(Path(quality))
+            return replace(table, quality=read_array(Path(quality), num_axes=1))
+        return replace(table, quality=table.arrays[known_name(quality, list(table.arrays), path)])
     return table
 
 
-def read_array(path: Path) -> np.ndarray:
+def read_array(path: Path, *, num_axes: int = 2) -> np.ndarray:
     """The array of a .npy file, memory-mapped; objects are refused, because they need pickle."""
     try:
         array: np.ndarray = np.load(path, mmap_mode="r", allow_pickle=False)
@@ -89,26 +122,39 @@ def read_array(path: Path) -> np.ndarray:
             f"expected a complete .npy file of numbers, got {path.name} ({str(error).splitlines()[0]}): write it again",
             code="damaged-file",
         ) from None
-    if array.ndim != 2:
+    if array.ndim != num_axes:
+        wanted = "embeddings of shape (n, d)" if num_axes == 2 else "numbers of shape (n,)"
         raise SelectionError(
-            f"expected embeddings of shape (n, d) in {path.name}, got shape {array.shape}: store one row an example",
-            code="shape",
+            f"expected {wanted} in {path.name}, got shape {array.shape}: store one row an example", code="shape"
         )
     return array
 
 
-def _read_shards(path: Path, suffix: str, label: str | None, embeddings: str | None) -> Table:
+def _read_shards(
+    path: Path, suffix: str, label: str | None, embeddings: str | None, quality: str | None, text: str | None
+) -> Table:
     opened = open_text if suffix in TEXT_SUFFIXES else open_shards
-    shards = opened(path, label=label, embeddings=embeddings)
+    column = quality if quality is not None and not is_array_file(quality) else None
+    # Texts stand in for a column of embeddings: labels are optional then, and there are no features.
+    by_text = embeddings is None and text is not None
+    others = [name for name in (column, None if by_text else text) if name is not None]
+    shards = opened(path, label=label, embeddings=text if by_text else embeddings, others=others)
     outputs: dict[str, np.ndarray | validation.NamedMatrix] = {}
     for kind, columns in shards.outputs.items():
         matrix = read_matrix(shards.batches(columns), columns, shards.num_rows)
         outputs[kind] = validation.NamedMatrix(matrix, shards.names[kind]) if kind in shards.names else matrix
     points = None
-    if shards.features:
+    if shards.features and not by_text:
         points = read_matrix(shards.batches(shards.features), shards.features, shards.num_rows)
     labels = read_labels(shards.batches([shards.label]), shards.label) if shards.label else None
     table = Table(shards.path, shards.num_rows, labels, outputs, shards=shards)
+    if column is not None:
+        numbers = read_matrix(shards.batches([column]), (column,), shards.num_rows)
+        if numbers.shape[1] != 1:
+            raise SelectionError(f"expected one number a row in {column}, got lists: name another", code="shape")
+        table = replace(table, quality=numbers[:, 0])
+    if by_text and text is not None:
+        return replace(table, texts=read_texts(shards.batches([text]), text))
     return replace(table, features=points) if embeddings is None else replace(table, embeddings=points)
 
 
@@ -218,37 +264,65 @@ def _write_selected_npz(path: Path, table: Table, selection: Selection) -> None:
         np.savez(file, **chosen)  # type: ignore[arg-type]
 
 
+def write_rows(path: Path, table: Table, selection: Selection) -> Path:
+    """Write the selected rows with all their columns and those of the selection, as Parquet or JSON lines."""
+    assert table.shards is not None
+    shards, added = table.shards, selection.to_arrow().drop_columns(["row", "selected"])
+    try:
+        with atomic_write(path) as partial:
+            rows = _selected_rows(shards.schema, shards.batches(), selection.rows()["selected"], added)
+            schema = next(rows)
+            if path.suffix.lower() in JSON_SUFFIXES:
+                with partial.open("w", encoding="utf-8") as lines:
+                    for part in rows:
+                        lines.writelines(json.dumps(row, default=str) + "\n" for row in part.to_pylist())
+            else:
+                _write_parquet(partial, schema, rows)
+    except OSError as error:
+        raise cannot_write(path, error) from error
+    return path
+
+
 def write_selected(path: Path, schema: Any, batches: Iterable[Any], rows: dict[str, np.ndarray]) -> None:
     """Write the selected rows with their weights batch by batch; `rows` are the columns of `Selection.rows`."""
     import pyarrow as pa
+
+    parts = _selected_rows(schema, batches, rows["selected"], pa.table({name: rows[name] for name in WEIGHTS}))
+    _write_parquet(path, next(parts), parts)
+
+
+def _write_parquet(path: Path, schema: Any, parts: Iterable[Any]) -> None:
     import pyarrow.parquet as pq
 
-    for name in WEIGHTS:
-        schema = schema.append(pa.field(free_name(name, schema.names), pa.float64()))
-    schema, start = schema.remove_metadata(), 0
     # An open file rather than a name, which pyarrow could take for a URI.
     with path.open("wb") as file, pq.ParquetWriter(file, schema) as writer:
-        for batch in batches:
-            part = slice(start, start + len(batch))
-            start += len(batch)
-            selected, table = rows["selected"][part], pa.Table.from_batches([batch])
-            if not selected.any():
-                continue
-            try:
-                kept = table.filter(pa.array(selected))
-            except pa.ArrowNotImplementedError:  # text views, which Arrow cannot filter
-                picked = [table.slice(row, 1) for row in np.flatnonzero(selected).tolist()]
-                kept = pa.concat_tables(picked).combine_chunks()
-            for name, column in zip(WEIGHTS, schema.names[-len(WEIGHTS) :], strict=True):
-                kept = kept.append_column(column, pa.array(rows[name][part][selected]))
-            writer.write_table(kept.cast(schema))
+        for part in parts:
+            writer.write_table(part)
 
 
-def free_name(name: str, taken: Collection[str]) -> str:
-    """The name, with `coreset_` before it until it is not taken."""
-    while name in taken:
-        name = f"coreset_{name}"
-    return name
+def _selected_rows(schema: Any, batches: Iterable[Any], selected: np.ndarray, added: Any) -> Iterator[Any]:
+    """The schema of the selected rows, then these rows, batch by batch, each with its part of the table `added`."""
+    import pyarrow as pa
+
+    for column in added.schema:
+        kind = pa.string() if pa.types.is_dictionary(column.type) else column.type
+        schema = schema.append(pa.field(free_name(column.name, schema.names), kind))
+    schema, start = schema.remove_metadata(), 0
+    yield schema
+    for batch in batches:
+        mask, table = pa.array(selected[start : start + len(batch)]), pa.Table.from_batches([batch])
+        more = added.slice(start, len(batch)).filter(mask)
+        start += len(batch)
+        if not len(more):
+            continue
+        try:
+            kept = table.filter(mask)
+        except pa.ArrowNotImplementedError:  # text views, which Arrow cannot filter
+            picked = [table.slice(row, 1) for row in np.flatnonzero(mask).tolist()]
+            kept = pa.concat_tables(picked).combine_chunks()
+        for name, values in zip(schema.names[-added.num_columns :], more.columns, strict=True):
+            kept = kept.append_column(name, values)
+        yield kept.cast(schema)
 
 
 def estimate_cost(table: Table, options: SelectionOptions) -> dict[str, Any]:
@@ -271,8 +345,8 @@ def estimate_cost(table: Table, options: SelectionOptions) -> dict[str, Any]:
     known = validation.any_labels(np.zeros(table.num_rows, np.int8) if table.labels is None else table.labels)
     sizes = np.bincount(known.indices)
     widths = {kind: validation.as_array(output).shape[1] for kind, output in table.outputs.items()}
-    if table.embeddings is not None:
-        widths["gradients"] = table.embeddings.shape[1]
+    if table.embeddings is not None or table.texts is not None:
+        widths["gradients"] = TfidfEncoder().dimensions if table.embeddings is None else table.embeddings.shape[1]
     columns = widths.get("gradients", max(widths.values(), default=len(sizes)))
     counts = np.minimum(sizes, [target.count for target in class_targets(options, sizes, sizes.astype(np.float64))])
     reserved = estimate_filter(table.num_rows)
@@ -293,9 +367,12 @@ def estimate_cost(table: Table, options: SelectionOptions) -> dict[str, Any]:
     for size, count, method in zip(sizes.tolist(), counts.tolist(), plan.methods, strict=True):
         pace = 3.5e-9 * size**2 if method is Method.EXACT else 1.2e-6 * size**1.38
         if dense and not options.refine and method in (Method.EXACT, Method.FAST):
-            pace = 6e-10 * size * (size if method is Method.EXACT else min(size, 1.3 * CELL))
+            pairs = size * (size if method is Method.EXACT else min(size, _CELLS_A_POINT * CELL))
+            seconds += _PRODUCTS * _seconds_a_pair(columns) * pairs / cores + _SECONDS_A_PICK * count
+            continue
         seconds += (pace * columns / 10 * (3.0 if options.refine else 1.0) + _SECONDS_A_CLASS) * 2 / cores
         seconds += _SECONDS_A_PICK * count
+    trains = table.labels is not None and len(sizes) > 1 and not {"logits", "probabilities"} & set(table.outputs)
     return {
         "rows": table.num_rows,
         "classes": len(sizes),
@@ -304,5 +381,19 @@ def estimate_cost(table: Table, options: SelectionOptions) -> dict[str, Any]:
         "memory_bytes": plan.memory_bytes,
         "seconds": round(seconds, 1),
         "cores": cores,
-        "notes": list(plan.notes),
+        "notes": [*plan.notes, *([NOT_ESTIMATED] if trains else [])],
     }
+
+
+def _seconds_a_pair(dims: int) -> float:
+    """The time of one pair of points in a float32 matrix product on one core of this machine, the best of a few."""
+    from threadpoolctl import threadpool_limits
+
+    rows, columns = (np.ones((count, dims), dtype=np.float32) for count in (256, 2_048))
+    best = np.inf
+    with threadpool_limits(1, user_api="blas"):
+        for _ in range(6):
+            started = time.perf_counter()
+            rows @ columns.T
+            best = min(best, time.perf_counter() - started)
+    return best / (len(rows) * len(columns))

@@ -44,8 +44,8 @@ def choose(
     elif method is Method.STOCHASTIC:
         stochastic(location, target, progress, rng=rng)
     else:
-        if method is Method.FAST:
-            location.restart(warm_start(location.tiles, target.count, workers, report))
+        if method is Method.FAST and not location.picks:
+            location.restart(warm_start(location.tiles, target.count, workers, report, location.factor))
             if target.bound and target.reached(location):  # the coarse picks overshot: start from none
                 location.restart(())
         greedy(location, target, progress)
@@ -64,7 +64,7 @@ def greedy(location: FacilityLocation, target: Target, progress: Progress) -> No
 
 def random(location: FacilityLocation, target: Target, *, rng: np.random.Generator) -> None:
     """Distinct points, each with the same probability: the control."""
-    for position in rng.permutation(location.tiles.positions()):
+    for position in rng.permutation(location.candidates()):
         if target.reached(location):
             break
         location.take(int(position))
@@ -72,32 +72,43 @@ def random(location: FacilityLocation, target: Target, *, rng: np.random.Generat
 
 def stochastic(location: FacilityLocation, target: Target, progress: Progress, *, rng: np.random.Generator) -> None:
     """Stochastic greedy: at each step the best of a small random sample of the points not yet picked."""
-    left = location.tiles.positions()
+    left = location.candidates()
     size = math.ceil(len(left) / max(1, target.count) * math.log(1.0 / _MISSED))
     while len(left) and not target.reached(location):
         location.sharpen()
         drawn = np.sort(rng.choice(len(left), min(size, len(left)), replace=False))
-        best = drawn[int(np.argmax(location.gains_of(left[drawn])))]
+        gains = location.gains_of(left[drawn])
+        if location.factor is not None and location.picks:
+            gains *= location.factor.ravel()[left[drawn]]
+        best = drawn[int(np.argmax(gains))]
         location.take(int(left[best]))
         left[best] = left[-1]
         left = left[:-1]
         progress.update(len(location.picks), target.count)
 
 
-def warm_start(tiles: Tiles, count: int, workers: Workers, report: Callable[[str], None]) -> list[int]:
+def warm_start(
+    tiles: Tiles, count: int, workers: Workers, report: Callable[[str], None], factor: np.ndarray | None = None
+) -> list[int]:
     """Positions of the first sixteenth of `count` picks, chosen on a quarter of the points; none for small sets.
 
     The first picks of greedy cost the most, yet any good spread does nearly as well. So they are chosen on every fourth
-    point of the tree's order, each with the weight of its four neighbours, recursively.
+    point of the tree's order, each with the weight of its four neighbours, recursively. With a `factor` (tiles, 16) it
+    is the point of largest factor among the four.
     """
     num_points = tiles.num_points
     if num_points < MIN_COARSE or count < 2 * LEAD:
         return []
     starts = np.arange(0, num_points, THINNING)
     weight = np.add.reduceat(tiles.weight.ravel()[:num_points], starts)
-    kept = np.minimum(starts + THINNING // 2, num_points - 1)
+    kept, kept_factor = np.minimum(starts + THINNING // 2, num_points - 1), None
+    if factor is not None:
+        fours = np.zeros(len(starts) * THINNING)
+        fours[:num_points] = factor.ravel()[:num_points]
+        kept = np.minimum(starts + fours.reshape(-1, THINNING).argmax(axis=1), num_points - 1)
+        kept_factor = fours[kept]
     coarse = lay_out(tiles.coords[kept // LANES, :, kept % LANES], weight, split=tiles.split)
-    location = FacilityLocation(coarse, workers, report)
-    location.restart(warm_start(coarse, count // LEAD, workers, report))
+    location = FacilityLocation(coarse, workers, report, kept_factor)
+    location.restart(warm_start(coarse, count // LEAD, workers, report, location.factor))
     greedy(location, Target(count // LEAD), NullProgress())
     return [int(kept[coarse.rows.flat[position]]) for position in location.picks]

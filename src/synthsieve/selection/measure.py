@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy as np
 
 from synthsieve.errors import SelectionError
-from synthsieve.selection.duplicates import Distinct
 from synthsieve.selection.kernels.blocks import row_blocks
 
 # The random control measures about this many coordinates in each class, from at least and at most so many rows.
@@ -64,14 +63,14 @@ def bound_and_difference(points: ClassPoints, assignment: np.ndarray, scaling: S
 
 
 def random_bound_of(
-    points: ClassPoints, distinct: Distinct, count: int, scaling: Scaling, *, rng: np.random.Generator
+    points: ClassPoints, distinct: np.ndarray, count: int, scaling: Scaling, *, rng: np.random.Generator
 ) -> float:
-    """Approximate L of `count` random distinct points: the mean distance of a sample of the other rows, times their
-    weight. The picks are left out: their distances are known to be 0, and a sample would add noise."""
+    """Approximate L of `count` of the `distinct` rows (m,) at random: the mean distance of a sample of the other rows,
+    times their weight. The picks are left out: their distances are known to be 0, and a sample would add noise."""
     values, rows, weight, split = points
-    if count >= len(distinct.rows):
+    if count >= len(distinct):
         return 0.0
-    picks = rng.permutation(distinct.rows)[:count]
+    picks = rng.permutation(distinct)[:count]
     size = min(max(_CONTROL_NUMBERS // (count * values.shape[1]), _CONTROL_ROWS[0]), _CONTROL_ROWS[1])
     others = np.flatnonzero(~np.isin(rows, picks))
     sample = rng.permutation(others)[:size]

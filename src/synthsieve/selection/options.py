@@ -50,6 +50,18 @@ class Metric(StrEnum):
     COSINE = "cosine"
 
 
+class ReferenceRole(StrEnum):
+    """What the rows of a reference count for, beside the check for copies of them.
+
+    `cover`: they are to be represented, too, so that regions of the reference get picks. `fill`: they count as picked,
+    so that picks go where the reference has none. `check`: nothing.
+    """
+
+    COVER = "cover"
+    FILL = "fill"
+    CHECK = "check"
+
+
 class Curvature(StrEnum):
     """Which diagonal preconditions the gradients (AdaCore)."""
 
@@ -71,10 +83,17 @@ class SelectionOptions:
         entropy_ceiling: in nats; rows at or above it are rejected. "auto" searches it with `ceiling_score`.
         keep_fraction: instead of a ceiling, keep this fraction of the rows, those with the lowest entropy.
         keep_per_class: apply `keep_fraction` within each class.
-        require_label: also reject rows that the classifier gives another label.
+        require_label: also reject rows that the classifier gives another label. By default, this is done with
+            embeddings, except in classes most of whose rows would be rejected (decision 0210).
         method: "auto", "exact", "fast", "stochastic" or "random".
         refine: exchange picks until no exchange lowers the bound.
         metric: of embeddings, "euclidean" or "cosine".
+        leak_distance: rows at most this far from a row of the reference are rejected as copies. By default, those that
+            differ by rounding only: a ten-thousandth of the reference's mean length.
+        reference_role: "cover", "fill" or "check"; see `ReferenceRole`.
+        reference_weight: with "cover", the weight of the whole reference relative to that of all rows.
+        quality_floor: rows of a lower quality are rejected.
+        quality_factor: multiply gains by the quality when picks are compared, so that better rows are preferred.
         curvature: "none" (CRAIG), "softmax", "hutchinson" or "unit": AdaCore's preconditioner.
         memory_limit: bytes to use beyond the input and the program itself. Over it, a method that needs less memory is
             used and noted, or an error says how much is needed.
@@ -88,10 +107,15 @@ class SelectionOptions:
     entropy_ceiling: float | str | None = None
     keep_fraction: float | None = None
     keep_per_class: bool = False
-    require_label: bool = False
+    require_label: bool | None = None
     method: Method = Method.AUTO
     refine: bool = False
     metric: Metric = Metric.EUCLIDEAN
+    leak_distance: float | None = None
+    reference_role: ReferenceRole = ReferenceRole.COVER
+    reference_weight: float = 1.0
+    quality_floor: float | None = None
+    quality_factor: bool = False
     curvature: Curvature = Curvature.NONE
     memory_limit: int | None = None
     n_jobs: int | None = None
@@ -102,6 +126,7 @@ class SelectionOptions:
         checked: dict[str, Any] = {
             "method": one_of(Method, self.method, "method"),
             "metric": one_of(Metric, self.metric, "metric"),
+            "reference_role": one_of(ReferenceRole, self.reference_role, "reference-role"),
             "curvature": one_of(Curvature, self.curvature, "curvature"),
             "memory_limit": bytes_in(self.memory_limit),
             "n_jobs": _threads(self.n_jobs),
@@ -118,6 +143,17 @@ class SelectionOptions:
             object.__setattr__(self, name, value)
         _check_budget(self.budget, self.epsilon)
         check_filter(ceiling, self.keep_fraction, keep_per_class=self.keep_per_class)
+        for name, lowest, tried in (
+            ("leak_distance", 0.0, 0.1),
+            ("reference_weight", 0.0, 1),
+            ("quality_floor", None, 3),
+        ):
+            _check_finite(getattr(self, name), name, lowest, tried)
+        if self.quality_factor and self.refine:
+            raise SelectionError(
+                "expected quality_factor or refine, got both: refinement lowers the bound alone, so leave one out",
+                code="refine",
+            )
         if self.part_rows < MIN_PART_ROWS:
             raise SelectionError(
                 f"expected parts of at least {MIN_PART_ROWS:,} rows, got {self.part_rows}: try 100000", code="part-rows"
@@ -140,7 +176,7 @@ class SelectionOptions:
     @property
     def filters(self) -> bool:
         """Whether any row can be rejected, which needs the classifier's output."""
-        return self.entropy_ceiling is not None or self.keep_fraction is not None or self.require_label
+        return self.entropy_ceiling is not None or self.keep_fraction is not None or bool(self.require_label)
 
 
 def one_of(kind: type[_Choice], value: str, name: str) -> _Choice:
@@ -150,7 +186,7 @@ def one_of(kind: type[_Choice], value: str, name: str) -> _Choice:
     except ValueError:
         known = ", ".join(member.value for member in kind)
         raise SelectionError(
-            f"expected {name} to be one of {known}, got {value!r}: pick one of those", code=name
+            f"expected {name.replace('-', '_')} to be one of {known}, got {value!r}: pick one of those", code=name
         ) from None
 
 
@@ -208,6 +244,17 @@ def _check_budget(budget: Any, epsilon: Any) -> None:
         raise SelectionError(
             f"expected budget as a fraction in (0, 1] or a count of at least 1, got {budget!r}: try 0.1 or 500",
             code="budget",
+        )
+
+
+def _check_finite(value: Any, name: str, lowest: float | None, tried: float) -> None:
+    """Raise unless the value is None or a finite number of at least `lowest`."""
+    known = _is_number(value) and np.isfinite(value) and (lowest is None or value >= lowest)
+    if value is not None and not known:
+        least = "" if lowest is None else f" of at least {lowest:g}"
+        raise SelectionError(
+            f"expected {name} as a finite number{least}, got {str(value)[:50]}: try {tried:g}",
+            code=name.replace("_", "-"),
         )
 
 

@@ -15,7 +15,8 @@ from synthsieve.selection.entropy import REJECTED, Reason, outcome_codes
 
 if TYPE_CHECKING:
     from synthsieve.selection.curvature import CurvatureState
-    from synthsieve.selection.options import Method
+    from synthsieve.selection.options import Method, SelectionOptions
+    from synthsieve.selection.reference import ReferenceFigures
 
 # Above this share of survivors whose label the classifier contradicts, a note says what can be done.
 _MANY_CONTRADICTED = 0.03
@@ -115,6 +116,10 @@ class Selection:
         seconds: wall time; compile_seconds: of compiling or loading the kernels, not included in it.
         curvature_state: averages for the next selection; None without curvature.
         contradicted: rows that the classifier gives another label; None with gradients alone.
+        reference: how the rows relate to real rows; None without any.
+        of_embeddings: whether distances are between embeddings; `gradient_bound` and `gradient_error` are then theirs.
+        points: (k, d), the embeddings of the selected rows, for `extend`; None without embeddings.
+        options: the options of the selection; None on a cluster.
         stages: wall seconds of each stage on a cluster.
         files: the files written by `select_file`.
 
@@ -140,6 +145,10 @@ class Selection:
     compile_seconds: float = 0.0
     curvature_state: CurvatureState | None = None
     contradicted: Contradicted | None = None
+    reference: ReferenceFigures | None = None
+    of_embeddings: bool = False
+    points: np.ndarray | None = None
+    options: SelectionOptions | None = None
     stages: dict[str, float] = field(default_factory=dict)
     files: tuple[Path, ...] = ()
 
@@ -191,8 +200,42 @@ class Selection:
         return row_columns(0, picks, float(self.weights.mean()), entropy, self.assignment, self.reason)
 
     def to_arrow(self) -> Any:
-        """The columns of `rows` as an Arrow table with the reason in words (`.to_pandas()` makes a data frame)."""
-        return outcome_table(self.rows())
+        """The columns of `rows` as an Arrow table with the reason in words (`.to_pandas()` makes a data frame).
+
+        With a reference, also its nearest row and the distance, as `reference_row` and `reference_distance`.
+        """
+        table = outcome_table(self.rows())
+        if self.reference is not None:
+            table = table.append_column("reference_row", [self.reference.row])
+            table = table.append_column("reference_distance", [self.reference.distance])
+        return table
+
+    def take(self, rows: Any) -> Any:
+        """The selected rows in the form of `rows`, which must be those that were given to `select`.
+
+        Arrays, tensors and lists in the order of `indices`. Tables likewise, with the columns weight, loss_weight,
+        rank, entropy, assignment and reason (`coreset_weight`, ... if the name is taken). Of an `IterableDataset`, one
+        that is filtered when it is read.
+        """
+        from synthsieve.selection.rows import take
+
+        return take(rows, self.indices, self.num_rows, self.to_arrow().drop_columns(["row", "selected"]))
+
+    def extend(self, embeddings: Any, labels: Any = None, **changes: Any) -> Selection:
+        """This selection, and more rows chosen among new ones, numbered from `num_rows` on.
+
+        The rows selected before stay; new ones are chosen where they are far from those. `budget` is a fraction of the
+        new rows or a number of further picks. Each new row is assigned to the nearest pick, old or new; earlier rows
+        keep theirs, so a new assignment of all rows could only lower the bound.
+
+        Args:
+            embeddings: (m, d), of the same encoder.
+            labels: (m,), if the earlier rows had labels; new classes are possible.
+            changes: other options than before, by name.
+        """
+        from synthsieve.selection.extension import extend
+
+        return extend(self, embeddings, labels, **changes)
 
     def to_parquet(self, path: Path | str) -> None:
         """Write a line for every row, atomically: the table of `to_arrow`."""
@@ -216,6 +259,7 @@ class Selection:
             "gradient_error": self.gradient_error,
             "random_bound": self.random_bound,
             "contradicted": None if self.contradicted is None else self.contradicted.as_dict(),
+            **({} if self.reference is None else {"reference": self.reference.as_dict()}),
             "seconds": round(self.seconds, 3),
             "compile_seconds": round(self.compile_seconds, 3),
             "classes": [one.as_dict(self.classes) for one in self.figures],
@@ -239,10 +283,19 @@ class Selection:
                 f"({wrong.survivors / wrong.num_survivors:.1%}), {wrong.selected:,} selected "
                 f"({wrong.selected / wrong.num_selected:.1%})"
             )
-        lines.append(f"gradient error {self.gradient_error:.4g}, guaranteed at most {self.gradient_bound:.4g}")
+        if self.of_embeddings:
+            mean = self.gradient_bound / max(float(self.weights.sum()), 1e-300)
+            lines.append(
+                f"coverage: distance of a row to its selected row {mean:.4g} on average, {self.gradient_bound:.4g} in "
+                f"all; error of the weighted sum {self.gradient_error:.4g}"
+            )
+        else:
+            lines.append(f"gradient error {self.gradient_error:.4g}, guaranteed at most {self.gradient_bound:.4g}")
         if self.random_bound is not None:
             share = "" if wrong is None else f", {wrong.expected_at_random / wrong.num_selected:.1%} contradicted"
-            lines.append(f"  as many random rows: bound about {self.random_bound:.3g}{share}")
+            what = "distances" if self.of_embeddings else "bound"
+            lines.append(f"  as many random rows: {what} about {self.random_bound:.3g}{share}")
+        lines += [] if self.reference is None else self.reference.lines()
         lines += [f"{'class':>14} {'survivors':>10} {'selected':>9} {'bound':>10} {'error':>10} {'heaviest':>9} method"]
         for figures in self.figures[:_MAX_CLASSES_SHOWN]:
             lines.append(
@@ -267,7 +320,7 @@ def _on_one_line(text: Any) -> str:
 def count_reasons(reason: np.ndarray) -> dict[str, int]:
     """How many rows were rejected for each reason, in words."""
     counts = np.bincount(reason, minlength=len(Reason)).tolist()
-    return {code.describe(): counts[code] for code in REJECTED if counts[code]}
+    return {code.describe(): counts[code] for code in (*REJECTED, Reason.COPY, Reason.LOW_QUALITY) if counts[code]}
 
 
 def row_columns(

@@ -6,7 +6,7 @@ Rows are numbered through all files, in the order of the files' names.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -74,8 +74,13 @@ class Shards:
             yield from batches(file, columns)
 
 
-def open_shards(path: Path, *, label: str | None = None, embeddings: str | None = None) -> Shards:
-    """Read the footer of a file or of every Parquet file in a folder; hidden files are ignored."""
+def open_shards(
+    path: Path, *, label: str | None = None, embeddings: str | None = None, others: Sequence[str] = ()
+) -> Shards:
+    """Read the footer of a file or of every Parquet file in a folder; hidden files are ignored.
+
+    `others` are columns of another role, which are no features.
+    """
     inside = sorted(path.iterdir()) if path.is_dir() else []
     shown = [file for file in inside if file.is_file() and not file.name.startswith((".", "_"))]
     files = tuple(file for file in shown if file.suffix.lower() in PARQUET_SUFFIXES) if path.is_dir() else (path,)
@@ -94,10 +99,12 @@ def open_shards(path: Path, *, label: str | None = None, embeddings: str | None 
                 f"expected {file.name} to have the columns of {files[0].name}, got {got}: use the same columns",
                 code="other-columns",
             )
-    return _describe(path, files, tuple(count for _, count in footers), schema, label, embeddings)
+    return _describe(path, files, tuple(count for _, count in footers), schema, label, embeddings, others)
 
 
-def open_text(path: Path, *, label: str | None = None, embeddings: str | None = None) -> Shards:
+def open_text(
+    path: Path, *, label: str | None = None, embeddings: str | None = None, others: Sequence[str] = ()
+) -> Shards:
     """Read a whole .csv, .tsv or .jsonl file; its columns are those of the same table in Parquet."""
     import pyarrow as pa
     from pyarrow import csv, json
@@ -123,7 +130,8 @@ def open_text(path: Path, *, label: str | None = None, embeddings: str | None = 
             f"column {names[0][:80]!r}: save it with that separator",
             code="separator",
         )
-    return replace(_describe(path, (path,), (table.num_rows,), table.schema, label, embeddings), table=table)
+    described = _describe(path, (path,), (table.num_rows,), table.schema, label, embeddings, others)
+    return replace(described, table=table)
 
 
 def _check_nesting(path: Path) -> None:
@@ -145,10 +153,18 @@ def _check_nesting(path: Path) -> None:
 
 
 def _describe(
-    path: Path, files: tuple[Path, ...], rows: tuple[int, ...], schema: Any, label: str | None, embeddings: str | None
+    path: Path,
+    files: tuple[Path, ...],
+    rows: tuple[int, ...],
+    schema: Any,
+    label: str | None,
+    embeddings: str | None,
+    others: Sequence[str],
 ) -> Shards:
     """The role of each column, by its name; with `embeddings`, a column or a file, labels are optional."""
     names = schema.names
+    for other in others:
+        known_name(other, names, path)
     name = label_name(names, label, path, optional=embeddings is not None)
     outputs: dict[str, tuple[str, ...]] = {}
     named: dict[str, tuple[str, ...]] = {}
@@ -163,13 +179,15 @@ def _describe(
         features = () if is_array_file(embeddings) else (known_name(embeddings, names, path),)
     elif not outputs:
         lists = [one for one in FEATURES if one in names and one != name and validation.is_list(schema.field(one).type)]
-        numbers = [field.name for field in schema if field.name != name and _is_numeric(field.type)]
+        numbers = [field.name for field in schema if field.name not in (name, *others) and _is_numeric(field.type)]
         features = tuple(lists[:1] or numbers)
         if not features:
             raise SelectionError(
                 f"expected numeric columns beside {name} in {path.name}, got none: add logits", code="no-input"
             )
-    for used in filter(None, (name, *features, *(column for columns in outputs.values() for column in columns))):
+    for used in filter(
+        None, (name, *features, *others, *(column for columns in outputs.values() for column in columns))
+    ):
         if names.count(used) > 1:
             raise SelectionError(
                 f"expected one column {used} in {path.name}, got several: rename or drop the others",
@@ -243,6 +261,19 @@ def read_labels(given: Iterable[Any], name: str) -> np.ndarray:
         raise SelectionError(
             f"expected labels in {name}, got {_first_line(error)}: write them again", code="label-type"
         ) from None
+
+
+def read_texts(given: Iterable[Any], name: str) -> list[str]:
+    """The texts of a column."""
+    import pyarrow as pa
+
+    texts: list[str] = []
+    for batch in given:
+        column = _decoded(batch.column(name))
+        if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+            raise SelectionError(f"expected text in {name}, got {column.type}: name a column of text", code="text")
+        texts += [text or "" for text in column.to_pylist()]
+    return texts
 
 
 def is_array_file(embeddings: str) -> bool:

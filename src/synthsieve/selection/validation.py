@@ -199,6 +199,30 @@ def sample_weights(value: Any, length: int) -> np.ndarray:
     return array
 
 
+def row_numbers(value: Any, length: int, name: str, *, positive: bool = False) -> np.ndarray:
+    """A finite number for each row, float64 (n,); above 0 if `positive`."""
+    try:
+        array = as_array(value).astype(np.float64)
+    except (TypeError, ValueError):
+        raise SelectionError(
+            f"expected numbers in {name}, got {str(value)[:50]}: convert them to float", code="dtype"
+        ) from None
+    if array.ndim != 1:
+        raise SelectionError(f"expected {name} of shape (n,), got shape {array.shape}: one number a row", code="shape")
+    same_length(length, **{name: array})
+    bad = ~np.isfinite(array) if not positive else ~(np.isfinite(array) & (array > 0.0))
+    if bad.any():
+        row = int(np.argmax(bad))
+        wanted, tried = ("finite numbers", "drop or repair that row")
+        if positive:
+            wanted, tried = "finite numbers above 0", "shift or transform them, for instance exp of a log-probability"
+        raise SelectionError(
+            f"expected {wanted} in {name}, got {array[row]:g} in row {row}: {tried}",
+            code=name if np.isfinite(array[row]) else "not-finite",
+        )
+    return array
+
+
 def same_length(length: int, **arrays: np.ndarray | None) -> None:
     for name, array in arrays.items():
         if array is not None and len(array) != length:

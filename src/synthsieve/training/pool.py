@@ -16,7 +16,7 @@ from synthsieve.evaluation.predict import NO_ORACLE
 from synthsieve.io.files import atomic_write, parse_json
 from synthsieve.io.npz import read_arrays
 from synthsieve.models.chains import DrawSettings
-from synthsieve.selection.entropy import DESCRIPTIONS, Reason, outcome_codes
+from synthsieve.selection.entropy import REJECTED, Reason, outcome_codes
 from synthsieve.settings import AugmentationSettings, Draw, EntropyAt
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class _Rows:
     def counts(self) -> dict[str, int]:
         """How many samples have each outcome, in words."""
         counts = np.bincount(self.codes, minlength=len(Reason))
-        return {words: int(counts[reason]) for reason, words in DESCRIPTIONS.items()}
+        return {reason.describe(): int(counts[reason]) for reason in (Reason.SELECTED, Reason.KEPT, *REJECTED)}
 
 
 @dataclass(frozen=True)

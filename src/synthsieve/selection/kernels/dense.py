@@ -48,11 +48,16 @@ _SURPLUS = 1.25  # picks of a cell over its share
 class DensePoints:
     """Points `values[rows]` (n, d) with weights (n,), centred and scaled in float32 for products.
 
+    `factor` (n,) is what gains are multiplied by when picks are compared, 0 for points never to pick; ones if None.
     `scale` is the power of two that lengths of the input are multiplied by here.
     """
 
-    def __init__(self, values: np.ndarray, rows: np.ndarray, weight: np.ndarray) -> None:
+    def __init__(
+        self, values: np.ndarray, rows: np.ndarray, weight: np.ndarray, factor: np.ndarray | None = None
+    ) -> None:
         self.values, self.rows, self.weight = values, rows, weight
+        self.factor = np.ones(len(rows)) if factor is None else factor
+        self.is_weighted = bool((self.factor != np.sign(self.factor)).any())
         blocks = [rows[start : start + _WIDTH] for start in range(0, len(rows), _WIDTH)]
         top = max(float(np.abs(values[block]).max()) for block in blocks)
         self.scale = float(2.0 ** -np.clip(np.frexp(top)[1], -1000, 1000)) if top > 0 else 1.0
@@ -87,9 +92,10 @@ class DenseLocation:
         self.picks: list[int] = []
         self._taken_off: list[float] = []
         # Approximate gains, their errors, the number of picks when they were computed, and the reach at those times.
-        self._gains, self._slack = np.full(len(points), np.inf), np.zeros(len(points))
+        self._gains, self._slack = np.where(points.factor > 0.0, np.inf, -np.inf), np.zeros(len(points))
         self._turn = np.full(len(points), -1)
         self._history: list[np.ndarray] = []
+        self._num_fixed = 0
 
     @property
     def upper_bound(self) -> float:
@@ -108,6 +114,15 @@ class DenseLocation:
         self._taken_off.append(served)
         self.picks.append(candidate)
 
+    def start_from(self, picks: np.ndarray) -> None:
+        """Start from picks (k,), in this order; each point is assigned to the nearest, up to rounding in float32."""
+        points = self.points
+        with threadpool_limits(1, user_api="blas"):
+            self.nearest = _nearest(points.centred, points.norms, picks, self._workers)
+        self.nearest[picks] = np.arange(len(picks))
+        self.reach = _distances_between(*points.input, np.arange(len(points)), picks[self.nearest])
+        self.picks, self._taken_off, self._num_fixed = picks.tolist(), [0.0] * len(picks), len(picks)
+
     def greedy(self, target: Target, progress: Progress) -> None:
         """Take the best candidate until the target is reached, the lowest row among equals."""
         points = self.points
@@ -117,6 +132,8 @@ class DenseLocation:
             while not target.reached(self):
                 nearer = float((apart < self.reach).mean())
                 fits = min(1.15 * nearer + 0.001, 1.0) * len(points) ** 2 <= MAX_PAIRS
+                # The gains of the first pick count from an arbitrary length: its factor must not matter.
+                fits = fits and (bool(self.picks) or not points.is_weighted)
                 if fits and self._greedy_over_pairs(target, progress):
                     return
                 self.take(self._best())
@@ -130,21 +147,25 @@ class DenseLocation:
         self._update(np.arange(2), 1)
         _exact_gain(*self.points.input, 0, self.points.weight, self.reach)
         self._greedy_over_pairs(Target(4), NullProgress())
+        _distances_between(*self.points.input, np.arange(2), np.arange(2))
 
     def _best(self) -> int:
         """The candidate of largest gain. Gains are computed again only where their upper bound exceeds the best."""
         points, turn = self.points, len(self.picks)
-        self._gains[self.picks] = -np.inf
-        self._turn[self.picks] = turn
+        closed = points.factor == 0.0
+        closed[self.picks] = True
+        self._gains[closed] = -np.inf
+        self._turn[closed] = turn
         self._history = [*self._history[-_TURNS:], self.reach.astype(np.float32)]
-        if turn < 2:
+        if turn < 2 + self._num_fixed:
             self._gains = self._all_gains()
-            self._gains[self.picks] = -np.inf
+            self._gains[closed] = -np.inf
             self._slack[:], self._turn[:] = self._error_of(points.weight), turn
         while True:
-            upper = self._gains + self._slack
+            factor = np.where(closed | (turn == 0), 1.0, points.factor)
+            upper = (self._gains + self._slack) * factor
             fresh = self._turn == turn
-            least = (self._gains - self._slack)[fresh].max(initial=-np.inf)
+            least = ((self._gains - self._slack) * factor)[fresh].max(initial=-np.inf)
             stale = np.flatnonzero(~fresh & (upper >= least))
             if len(stale) == 0:
                 break
@@ -155,6 +176,7 @@ class DenseLocation:
         if len(contenders) == 1:
             return int(contenders[0])
         gains = np.array([_exact_gain(*points.input, int(one), points.weight, self.reach) for one in contenders])
+        gains *= factor[contenders]
         return int(contenders[np.argmax(gains >= gains.max() * (1.0 - 1e-13))])
 
     def _error_of(self, weight: np.ndarray) -> float:
@@ -249,8 +271,8 @@ class DenseLocation:
             return False
         upper, errors, stamp = np.empty(count), np.empty(count), np.full(count, -1, dtype=np.int32)
         lists = (starts, lengths, members, apart)
-        pairs = (*points.input, points.weight, points.norms, points.error)
-        stamp[self.picks] = np.iinfo(np.int32).max
+        pairs = (*points.input, points.weight, points.norms, points.error, points.factor)
+        stamp[self.picks] = stamp[points.factor == 0.0] = np.iinfo(np.int32).max
         highest = _evaluate_all(pairs, lists, self.reach, upper, errors, stamp, len(self.picks))
         while not target.reached(self):
             room = min(_PICKS_PER_CALL, target.count - len(self.picks))
@@ -265,41 +287,51 @@ class DenseLocation:
 
 
 class InCells(NamedTuple):
-    """Picks, by index, the ordinal of each point's pick (n,), and by how much each pick lowered L."""
+    """Picks, by index, the ordinal of each point's pick (n,), by how much each pick lowered L, and the cells."""
 
     picks: list[int]
     nearest: np.ndarray
     taken_off: np.ndarray
+    cells: list[np.ndarray]
 
 
 def choose_in_cells(
-    values: np.ndarray, rows: np.ndarray, weight: np.ndarray, count: int, workers: Workers, progress: Progress
-) -> InCells:
+    values: np.ndarray, rows: np.ndarray, weight: np.ndarray, count: int, workers: Workers, progress: Progress, *,
+    factor: np.ndarray | None = None, fixed: np.ndarray | None = None,
+) -> InCells:  # fmt: skip
     """`count` picks among many points: greedy in cells of neighbouring points, and of all picks those of largest gain.
 
-    Each point is then assigned to the nearest pick of its own and of the nearest cells.
+    Each point is then assigned to the nearest pick of its own and of the nearest cells. `factor` (n,) is that of
+    `DensePoints`; `fixed` (k,), indices, are picks to start from, and the first of the result.
     """
-    cells = _cells(values, rows, min(CELL, max(1, len(rows) // count * CELL)))
+    fixed = np.empty(0, dtype=np.int64) if fixed is None else fixed
+    factor = np.ones(len(rows)) if factor is None else factor
+    cells = _cells(values, rows, min(CELL, max(1, len(rows) // max(count, 1) * CELL)))
+    candidates = max(1, int((factor > 0.0).sum()))
     gains, found = [], []
     done = 0
     for number, cell in enumerate(cells):
-        points = DensePoints(values, rows[cell], weight[cell])
-        location = DenseLocation(points, workers)
-        wanted = min(len(cell), math.ceil(_SURPLUS * count * len(cell) / len(rows)) + 8)
-        location.greedy(Target(wanted), NullProgress())
-        found.append((cell[location.picks], location.taken_off))
-        decreasing = np.minimum.accumulate(np.concatenate([[np.inf], location.taken_off[1:]]))
+        location = DenseLocation(DensePoints(values, rows[cell], weight[cell], factor[cell]), workers)
+        given = np.flatnonzero(np.isin(cell, fixed))
+        eligible = int((factor[cell] > 0.0).sum())
+        wanted = min(eligible, math.ceil(_SURPLUS * count * eligible / candidates) + 8)
+        if len(given):
+            location.start_from(given)
+        location.greedy(Target(len(given) + wanted), NullProgress())
+        chosen, lowered = cell[location.picks[len(given) :]], location.taken_off[len(given) :]
+        found.append((chosen, lowered))
+        lead = [] if len(given) or not wanted else [np.inf]
+        decreasing = np.minimum.accumulate(np.concatenate([lead, (lowered * factor[chosen])[len(lead) :]]))
         gains.append(np.stack([decreasing, np.full(wanted, number), np.arange(wanted)]))
         done += wanted
         progress.update(min(done, count), count)
     gain, of_cell, turn = np.concatenate(gains, axis=1)
     order = np.lexsort((of_cell, turn, -gain))[:count]
-    ordinals = [np.flatnonzero(of_cell[order] == number) for number in range(len(cells))]
     places = [found[int(cell)] for cell in of_cell[order]]
-    picks = [int(chosen[int(at)]) for (chosen, _), at in zip(places, turn[order], strict=True)]
+    picks = [*fixed.tolist(), *(int(chosen[int(at)]) for (chosen, _), at in zip(places, turn[order], strict=True))]
     taken_off = np.array([lowered[int(at)] for (_, lowered), at in zip(places, turn[order], strict=True)])
-    nearest = _assign_to_cells(values, rows, cells, np.array(picks), ordinals, workers)
-    return InCells(picks, nearest, taken_off)
+    nearest = assign_in_cells(values, rows, cells, np.array(picks), workers)
+    return InCells(picks, nearest, np.concatenate([np.zeros(len(fixed)), taken_off]), cells)
 
 
 def _cells(values: np.ndarray, rows: np.ndarray, size: int) -> list[np.ndarray]:
@@ -325,18 +357,23 @@ def _cells(values: np.ndarray, rows: np.ndarray, size: int) -> list[np.ndarray]:
     return cells
 
 
-def _assign_to_cells(
-    values: np.ndarray, rows: np.ndarray, cells: list[np.ndarray], picks: np.ndarray, ordinals: list[np.ndarray],
-    workers: Workers,
-) -> np.ndarray:  # fmt: skip
+def assign_in_cells(
+    values: np.ndarray, rows: np.ndarray, cells: list[np.ndarray], picks: np.ndarray, workers: Workers
+) -> np.ndarray:
     """The ordinal of the nearest pick of each point, among the picks of the cells nearest to its own, int32 (n,)."""
-    nearest = np.empty(len(rows), dtype=np.int32)
-    centres = np.array([values[rows[picks[which]]].mean(axis=0, dtype=np.float64) for which in ordinals])
+    nearest, of_cell = np.empty(len(rows), dtype=np.int32), np.empty(len(rows), dtype=np.int32)
+    for number, cell in enumerate(cells):
+        of_cell[cell] = number
+    ordinals = [np.flatnonzero(of_cell[picks] == number) for number in range(len(cells))]
+    some = [picks[which] if len(which) else cell[:_SAMPLE] for which, cell in zip(ordinals, cells, strict=True)]
+    centres = np.array([values[rows[which]].mean(axis=0, dtype=np.float64) for which in some])
+    filled = np.array([len(which) > 0 for which in ordinals])
 
     def work(part: int) -> None:
         for number in range(part, len(cells), workers.count):
             apart = ((centres - centres[number]) ** 2).sum(axis=1)
-            near = np.concatenate([ordinals[other] for other in np.argsort(apart, kind="stable")[:_NEIGHBOURS]])
+            others = np.argsort(np.where(filled, apart, np.inf), kind="stable")[:_NEIGHBOURS]
+            near = np.concatenate([ordinals[other] for other in others])
             chosen = values[rows[picks[near]]].astype(np.float32)
             norms = np.einsum("ij,ij->i", chosen, chosen)
             for start in range(0, len(cells[number]), _HEIGHT):
@@ -350,6 +387,20 @@ def _assign_to_cells(
     return nearest
 
 
+def _nearest(centred: np.ndarray, norms: np.ndarray, picks: np.ndarray, workers: Workers) -> np.ndarray:
+    """The ordinal of each point's nearest pick by products, int32 (n,)."""
+    chosen, chosen_norms, nearest = centred[picks], norms[picks], np.empty(len(centred), dtype=np.int32)
+    height = max(1, min(_HEIGHT, PRODUCT // len(picks)))
+
+    def work(part: int) -> None:
+        for start in range(part * height, len(centred), workers.count * height):
+            product = centred[start : start + height] @ chosen.T
+            nearest[start : start + height] = np.argmin(chosen_norms - 2.0 * product, axis=1)
+
+    workers.share(work, workers.count)
+    return nearest
+
+
 @kernel
 def _distance(values, rows, scale, a, b):  # type: ignore[no-untyped-def]
     """The distance of two points in float64, from the input."""
@@ -358,6 +409,15 @@ def _distance(values, rows, scale, a, b):  # type: ignore[no-untyped-def]
         apart = (np.float64(values[rows[a], k]) - np.float64(values[rows[b], k])) * scale
         squared += apart * apart
     return np.sqrt(squared)
+
+
+@kernel
+def _distances_between(values, rows, scale, first, second):  # type: ignore[no-untyped-def]
+    """The distance of each pair of points."""
+    apart = np.empty(len(first))
+    for pair in range(len(first)):
+        apart[pair] = _distance(values, rows, scale, first[pair], second[pair])
+    return apart
 
 
 @kernel
@@ -451,8 +511,11 @@ def _fill_pairs(  # type: ignore[no-untyped-def]
 
 @kernel
 def _evaluate(pairs, lists, reach, candidate):  # type: ignore[no-untyped-def]
-    """The gain of a candidate and its error, from its list, which loses the points that are nearer to a pick now."""
-    _, _, _, weight, norms, relative = pairs
+    """The gain of a candidate and its error, times its factor, from its list.
+
+    The list loses the points that are nearer to a pick now.
+    """
+    _, _, _, weight, norms, relative, factor = pairs
     starts, lengths, members, apart = lists
     gain, error, kept = 0.0, 0.0, starts[candidate]
     for place in range(starts[candidate], starts[candidate] + lengths[candidate]):
@@ -467,18 +530,18 @@ def _evaluate(pairs, lists, reach, candidate):  # type: ignore[no-untyped-def]
             members[kept], apart[kept] = point, apart[place]
             kept += 1
     lengths[candidate] = kept - starts[candidate]
-    return gain, error
+    return factor[candidate] * gain, factor[candidate] * error
 
 
 @kernel
 def _evaluate_exactly(pairs, lists, reach, candidate):  # type: ignore[no-untyped-def]
-    values, rows, scale, weight, _, _ = pairs
+    values, rows, scale, weight, _, _, factor = pairs
     starts, lengths, members, _ = lists
     gain = 0.0
     for place in range(starts[candidate], starts[candidate] + lengths[candidate]):
         point = members[place]
         gain += weight[point] * max(reach[point] - _distance(values, rows, scale, candidate, point), 0.0)
-    return gain
+    return factor[candidate] * gain
 
 
 @kernel
@@ -500,7 +563,7 @@ def _pick(  # type: ignore[no-untyped-def]
     pairs, lists, reach, nearest, upper, error, stamp, highest, turn, room, below
 ):
     """Up to `room` more picks, fewer if L falls to `below`; returns them and by how much each lowered L."""
-    values, rows, scale, weight, _, _ = pairs
+    values, rows, scale, weight, _, _, _ = pairs
     starts, lengths, members, _ = lists
     taken, gains = np.empty(room, dtype=np.int64), np.empty(room)
     bound = 0.0

@@ -48,8 +48,19 @@ class FacilityLocation:
         unit: the length of a unit, in the scale of the input.
     """
 
-    def __init__(self, tiles: Tiles, workers: Workers, report: Callable[[str], None] = lambda message: None) -> None:
+    def __init__(
+        self,
+        tiles: Tiles,
+        workers: Workers,
+        report: Callable[[str], None] = lambda message: None,
+        factor: np.ndarray | None = None,
+    ) -> None:
+        """`factor` (n,), by row: what gains are multiplied by when picks are compared; 0 for points never to pick.
+
+        The gains of the first pick count from an arbitrary length, so that only zeros matter there.
+        """
         self.tiles = tiles
+        self.factor = None if factor is None else np.where(tiles.rows >= 0, factor[tiles.rows], 0.0)
         self._workers = workers
         self._report = report
         self._total_weight = float(tiles.weight.sum())
@@ -89,7 +100,18 @@ class FacilityLocation:
         if self.gains is None:
             self._compute_gains()
         assert self.gains is not None
-        return int(gains.best(self._best, self.gains, self.tiles.rows))
+        if self.factor is None:
+            return int(gains.best(self._best, self.gains, self.tiles.rows))
+        factor = self.factor if self.picks else np.sign(self.factor)
+        largest = np.maximum.reduceat(factor.max(axis=1), np.arange(0, len(factor), GROUP))
+        return int(gains.best_weighted(self._best, self.gains, self.tiles.rows, factor, largest))
+
+    def candidates(self) -> np.ndarray:
+        """The positions of all points that may be picked and are not yet, by row: int64 (m,)."""
+        positions = self.tiles.positions()
+        if self.factor is not None:
+            positions = positions[self.factor.ravel()[positions] > 0.0]
+        return positions[~np.isin(positions, self.picks)] if self.picks else positions
 
     def take(self, position: int) -> None:
         """Make the point at `position` a pick, and update the gains around it."""

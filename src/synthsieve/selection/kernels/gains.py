@@ -185,6 +185,23 @@ def best(best, gains, rows):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def best_weighted(best, gains, rows, factor, group_factor):  # type: ignore[no-untyped-def]
+    """The position of the largest product of gain and factor, of the lowest row among equals; factors of 0 are out."""
+    largest, position, lowest = -1.0, -1, np.int64(2**62)
+    for group in np.argsort(-best * group_factor):
+        if group_factor[group] == 0.0 or best[group] * group_factor[group] < largest:
+            continue
+        for tile in range(group * GROUP, min((group + 1) * GROUP, len(gains))):
+            for lane in range(LANES):
+                row = np.int64(rows[tile, lane])
+                if row >= 0 and factor[tile, lane] > 0.0:
+                    value = gains[tile, lane] * factor[tile, lane]
+                    if value > largest or (value == largest and row < lowest):
+                        largest, position, lowest = value, tile * LANES + lane, row
+    return position
+
+
+@kernel
 def gains_of(space, served_by, positions, out, first, step):  # type: ignore[no-untyped-def]
     """Gains of the candidates at `positions`, each from the points that would be assigned to it."""
     coords, norms, split, scale, low, high, group_low, group_high, weight = space
