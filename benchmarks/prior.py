@@ -26,6 +26,7 @@ from sklearn.mixture import GaussianMixture
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
 
+from synthsieve.evaluation.memorization import memorization
 from synthsieve.evaluation.predict import latents_and_logits, part_of
 from synthsieve.evaluation.prior_match import prior_match
 from synthsieve.io.random_streams import numpy_stream
@@ -35,7 +36,9 @@ from synthsieve.settings import Draw
 from synthsieve.training.fit_reference import Encoded, encode_rows, fit_reference
 from synthsieve.training.run_dir import RunDirectory
 
-BASELINE, FIVE, REAL = "langevin", "five Gaussians per class", "real rows, our labels"
+BASELINE, REAL = "langevin", "real rows, our labels"
+ONE, FIVE = "one Gaussian per class", "five Gaussians per class"
+OTHERS = (BASELINE, ONE, FIVE, REAL)
 FILTERED = "mixture+langevin, requested class at z"
 MAX_TEST = 2000
 Latents = Callable[[np.ndarray, np.ndarray], np.ndarray]  # y, seeds -> z
@@ -68,8 +71,10 @@ def gaussians(encoded: Encoded, count: int, seed: int) -> Latents:
     return draw
 
 
-def measure(path: Path, per_class: int, repeats: int, only: list[str] | None = None) -> dict[str, Any]:
-    """Everything about one run, by the name of the draw; of the draws `only`, where given, and without their AUC."""
+def measure(
+    path: Path, per_class: int, repeats: int, only: list[str] | None = None, *, correct: bool = False
+) -> dict[str, Any]:
+    """Everything about one run, by the name of the draw; of the draws `only`, where given."""
     run = RunDirectory.open(path)
     model, dataset, split, seed = run.load_model(), run.origin.load(), run.split, run.settings.seed
     x, y_true = dataset.train.x, dataset.train.y
@@ -80,7 +85,7 @@ def measure(path: Path, per_class: int, repeats: int, only: list[str] | None = N
     test = encode_rows(
         model, run.encoding, test_x, test_y, labeled=np.arange(0), unlabeled=np.arange(len(test_y)), seed=seed
     )
-    model.reference = fit_reference(encoded, seed=seed)
+    model.reference = fit_reference(encoded, seed=seed, correct=correct)
     components = np.bincount(model.reference.mixture.labels.numpy())
     corrected = model.reference.correction is not None
     print(f"{path.name}: components {components.tolist()}, correction {corrected}", flush=True)
@@ -91,7 +96,7 @@ def measure(path: Path, per_class: int, repeats: int, only: list[str] | None = N
 
     draws: dict[str, Latents] = {
         BASELINE: chains(Draw.LANGEVIN),
-        "one Gaussian per class": gaussians(encoded, 1, seed),
+        ONE: gaussians(encoded, 1, seed),
         FIVE: gaussians(encoded, 5, seed),
         "mixture": chains(Draw.MIXTURE),
         "mixture, T = 0.5": chains(Draw.MIXTURE, 0.5),
@@ -104,8 +109,10 @@ def measure(path: Path, per_class: int, repeats: int, only: list[str] | None = N
     y = np.arange(model.num_classes).repeat(max(per_class, 200))
     unlabeled_p = encoded.probabilities[len(split.labeled) :]
     results: dict[str, Any] = {}
+    train_x = flat(run, x[np.concatenate([split.labeled, split.unlabeled])])
     for name in (*draws, REAL):
         correct, asked_x, asked_z, matches = [], [], [], []
+        copies: dict[str, Any] = {}
         for repeat in range(repeats):
             rng = numpy_stream(seed, f"{name}/{repeat}")
             if name == REAL:
@@ -116,7 +123,7 @@ def measure(path: Path, per_class: int, repeats: int, only: list[str] | None = N
             else:
                 seeds = chain_seeds(1000 * seed + repeat, y)
                 z = draws[name](y, seeds)
-                if not repeat and not only:
+                if not repeat:
                     labels = encoded.probabilities.argmax(axis=1)
                     draw_of_q = encoded.draw(1, rng=rng)[0]
                     matches = [
@@ -137,16 +144,18 @@ def measure(path: Path, per_class: int, repeats: int, only: list[str] | None = N
                 rows_of = [np.flatnonzero((y == c) & eligible)[:per_class] for c in range(model.num_classes)]
                 take = np.concatenate(rows_of)
                 extra_x, extra_y = decode(model, run.encoding, z[take], seeds[take]), y[take]
+                if not repeat:
+                    copies = memorization(flat(run, extra_x), train_x, flat(run, test_x)).as_dict()
                 asked_x.append((latents_and_logits(model, run.encoding, extra_x)[1].argmax(axis=1) == extra_y).mean())
                 with torch.no_grad():
                     at_z = model.energy.class_logits(model.to_tensor(z[take])).argmax(dim=1).numpy()
                 asked_z.append((at_z == extra_y).mean())
-            train_x = np.concatenate([flat(run, x[split.labeled]), flat(run, extra_x)])
-            train_y = np.concatenate([y_true[split.labeled], extra_y])
+            fit_x = np.concatenate([flat(run, x[split.labeled]), flat(run, extra_x)])
+            fit_y = np.concatenate([y_true[split.labeled], extra_y])
             answers = flat(run, test_x)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)
-                each = [c.fit(train_x, train_y).predict(answers) == test_y for c in classifiers(repeat).values()]
+                each = [c.fit(fit_x, fit_y).predict(answers) == test_y for c in classifiers(repeat).values()]
             correct.append(np.array(each))
         by_row = np.mean(correct, axis=(0, 1))  # (test rows,), over repeats and classifiers
         results[name] = {
@@ -154,6 +163,7 @@ def measure(path: Path, per_class: int, repeats: int, only: list[str] | None = N
             "by_row": by_row.tolist(),
             "asked_x": float(np.mean(asked_x)) if asked_x else None,
             "asked_z": float(np.mean(asked_z)) if asked_z else None,
+            "copies": copies or None,
             "match": matches[0] if matches else None,
             "match_test": matches[1] if matches else None,
         }
@@ -179,9 +189,10 @@ def difference(runs: list[dict[str, Any]], name: str, other: str) -> str:
 def markdown(runs: list[dict[str, Any]]) -> str:
     head = (
         "| draw of z | AUC, training rows | worst class | AUC, test rows | requested class at z | at x | accuracy |"
-        f" against {BASELINE} | against {FIVE} | against {REAL} |"
+        f" {' | '.join(f'against {other}' for other in OTHERS)} | near a training row | expected | reached: training |"
+        " held-out |"
     )
-    lines = [head, "|" + "---|" * 10]
+    lines = [head, "|" + "---|" * (7 + len(OTHERS) + 4)]
     for name in runs[0]["draws"]:
         found = [run["draws"][name] for run in runs]
 
@@ -197,7 +208,11 @@ def markdown(runs: list[dict[str, Any]]) -> str:
             mean(lambda each: each["asked_z"], 3),
             mean(lambda each: each["asked_x"], 3),
             mean(lambda each: 100 * each["accuracy"], 1),
-            *("" if name == other else difference(runs, name, other) for other in (BASELINE, FIVE, REAL)),
+            *("" if name == other else difference(runs, name, other) for other in OTHERS),
+            *(
+                mean(lambda each, figure=figure: each["copies"] and 100 * each["copies"][figure], 1)
+                for figure in ("near_share", "expected_share", "reached_share", "reached_held_out_share")
+            ),
         ]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
@@ -208,13 +223,15 @@ def main() -> None:
     parser.add_argument("runs", nargs="+", type=Path)
     parser.add_argument("--per-class", type=int, default=100)
     parser.add_argument("--repeats", type=int, default=2)
-    parser.add_argument("--only", nargs="+", help="measure only the usefulness of these draws, and of real rows")
+    parser.add_argument("--only", nargs="+", help="measure only these draws, and real rows")
+    parser.add_argument("--correct", action="store_true", help="also learn the correction f of the mixture")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--markdown", type=Path)
     options = parser.parse_args()
     torch.set_num_threads(1)
-    runs = [measure(path, options.per_class, options.repeats, options.only) for path in options.runs]
-    table = "" if options.only else markdown(runs)
+    given = options.per_class, options.repeats, options.only
+    runs = [measure(path, *given, correct=options.correct) for path in options.runs]
+    table = markdown(runs) if not options.only or set(OTHERS[:-1]) <= set(options.only) else ""
     print(table)
     if options.json:
         options.json.write_text(json.dumps(runs), encoding="utf-8")

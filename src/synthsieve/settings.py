@@ -183,6 +183,19 @@ class Metric(StrEnum):
     LOG_LOSS = "log-loss"
 
 
+class ClassPrior(StrEnum):
+    """The class shares that predictions assume.
+
+    `labels`: those of the labels. `uniform`: equal shares, which is best for balanced accuracy. `model`: whatever the
+    networks learned. `auto`: `uniform` where weights are chosen by balanced accuracy, else `labels`.
+    """
+
+    AUTO = "auto"
+    LABELS = "labels"
+    UNIFORM = "uniform"
+    MODEL = "model"
+
+
 class VariantSet(StrEnum):
     """Variants that `run` compares: all of the paper's table, a standard set, or the fewest."""
 
@@ -288,6 +301,16 @@ class TrainingSettings(_Section):
     checkpoint_every: int = Field(250, ge=1, description="Steps between checkpoints.")
     keep: Keep = Field(Keep.BEST, description="Which weights are kept where there are validation rows.")
     keep_metric: Metric = Field(Metric.ACCURACY, description="Metric of the best weights: plain or balanced.")
+    class_prior: ClassPrior | tuple[float, ...] = Field(
+        ClassPrior.AUTO, description="Class shares that predictions assume: a name, or a share for each class in order."
+    )
+
+    @model_validator(mode="after")
+    def _is_a_prior(self) -> TrainingSettings:
+        if isinstance(self.class_prior, tuple) and not (len(self.class_prior) > 1 and min(self.class_prior) > 0):
+            given = list(self.class_prior)
+            raise ValueError(f"class_prior={given} must be labels, uniform, model, or a number above 0 for each class")
+        return self
 
 
 class AugmentationSettings(_Section):

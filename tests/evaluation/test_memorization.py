@@ -124,6 +124,23 @@ def test_near_copies_are_detected():
     assert found.verdict is Verdict.COPIES
 
 
+def test_samples_without_noise_are_near_all_examples_but_no_copies():
+    """Data on a plane with noise beside it; samples have none, so each is near examples, seen in training or not."""
+    rng = np.random.default_rng(14)
+    plane = [np.pad(rng.normal(size=(size, 2)), [(0, 0), (0, 8)]) for size in (1000, 1000, 1000)]
+    train, held_out = (part + 0.3 * rng.normal(size=part.shape) for part in plane[1:])
+    found = memorization(plane[0], train, held_out)
+    assert found.near_share > 0.05
+    assert found.p_value < 1e-6
+    assert abs(found.reached_share - found.reached_held_out_share) < 0.05
+    assert found.verdict is Verdict.NO_SIGN
+    assert "of held-out examples" in found.describe()
+    plane[0][:100] = train[:100] + 0.01 * rng.normal(size=(100, 10))
+    again = memorization(plane[0], train, held_out)
+    assert again.reached_share > again.reached_held_out_share
+    assert again.verdict is Verdict.COPIES
+
+
 def test_new_draws_are_near_at_the_expected_rate():
     """The mean share of 200 data sets is 1 %; at most the stated share of them is accused."""
     seen = [memorization(*draw(100 + seed, 300, 300, 299, dims=3)) for seed in range(200)]

@@ -46,7 +46,8 @@ def test_evaluate_and_predict_proba_agree(run, digits):
     estimator = synthsieve.load(run.path)
     answers = estimator.predict_proba(x)
     assert np.array_equal(answers, predict.probabilities(run.load_model(), run.encoding, x))
-    assert evaluate(run.path).metrics == measure(y, answers).as_dict()
+    before = predict.probabilities(run.load_model(), run.encoding, x, calibrated=False)
+    assert evaluate(run.path).metrics == measure(y, answers, before).as_dict()
     scores = score_part(run.load_model(), run.encoding, digits, run.split, "test")
     assert scores.accuracy == (answers.argmax(axis=1) == y).mean()
 

@@ -126,6 +126,18 @@ def test_the_class_counts_once():
     torch.testing.assert_close(found, of.joint_log_prob(z)[:, 1], rtol=1e-4, atol=1e-3)
 
 
+def test_class_temperature_and_offsets_change_the_classifier_alone():
+    """log p(z given y) = log softmax((F(z) + offsets) / T)[y] + log p_ref(z)."""
+    of = mixture(apart=0.5)
+    z = torch.randn((200, D), generator=torch.Generator().manual_seed(2))
+    y = torch.arange(2).repeat(100)
+    moved = torch.tensor([3.0, 0.0])
+    energy = Energy(Function(lambda z: of.joint_log_prob(z) - moved), latent_dim=D, num_classes=2)
+    found = FittedPrior(energy, FittedReference(of, None, 0.25, moved)).conditional_log_density(z, y)
+    expected = (4 * of.joint_log_prob(z)).log_softmax(dim=1).gather(1, y[:, None]).squeeze(1) + of.log_prob(z)
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-3)
+
+
 @pytest.mark.parametrize("num_steps", [0, 30])
 def test_a_known_tilt_moves_the_draws_as_it_should(num_steps):
     """p(y given z) proportional to exp(a z_0) on one Gaussian component moves its mean by covariance a."""

@@ -29,7 +29,8 @@ def model(*, fitted: bool = True) -> GenerativeClassifier:
         mixture = fit_class_mixture(z, np.eye(3)[y], rng=rng)
         correction = new_correction(4, rng=torch.Generator().manual_seed(1))
         correction.linears()[-1].weight.data += 0.1
-        made.reference = FittedReference(mixture, correction.requires_grad_(False))
+        offsets = torch.tensor([0.0, 0.5, -0.5])
+        made.reference = FittedReference(mixture, correction.requires_grad_(False), 0.5, offsets)
     return made
 
 

@@ -10,7 +10,9 @@ import torch
 from safetensors.torch import save_file
 
 from synthsieve.errors import CheckpointError
+from synthsieve.evaluation.predict import part_of, probabilities
 from synthsieve.io.tensors import read_tensors
+from synthsieve.models.calibration import Calibration
 from synthsieve.training import checkpoint
 from synthsieve.training.batches import BatchSource
 from synthsieve.training.loop import fit
@@ -38,6 +40,24 @@ def test_every_number_comes_back(written):
         states = optimiser.state_dict()["state"], again.optimisers[name].state_dict()["state"]
         assert len(states[0]) > 0
         assert all(torch.equal(states[0][i]["exp_avg"], states[1][i]["exp_avg"]) for i in states[0])
+
+
+def test_the_best_weights_carry_the_temperature_that_validation_gave_them(written, digits):
+    model, x = written.load_model(), digits.train.x[:50]
+    _, y = part_of(digits, written.split, "validation")
+    assert (model.calibration.rows, model.calibration.source) == (len(y), "validation")
+    assert model.calibration.temperature != 1
+    before = probabilities(model, written.encoding, x, calibrated=False)
+    after = probabilities(model, written.encoding, x)
+    assert np.abs(after - before).max() > 1e-4
+    assert np.array_equal(after.argmax(axis=1), before.argmax(axis=1))
+
+
+def test_weights_without_a_temperature_are_not_calibrated(written, digits):
+    """As those that earlier versions wrote."""
+    state = written.new_train_state()
+    checkpoint.save_weights(written.best, state, {"best": {"step": 3}})
+    assert written.load_model().calibration == Calibration()
 
 
 NETWORKS = {

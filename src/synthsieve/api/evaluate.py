@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from synthsieve.errors import ConfigError, DataError
-from synthsieve.evaluation.metrics import measure
-from synthsieve.evaluation.predict import part_of, probabilities
+from synthsieve.evaluation.predict import part_of, score
 from synthsieve.io.files import write_json
 from synthsieve.io.printable import one_line
 from synthsieve.io.versions import versions
@@ -19,7 +18,7 @@ from synthsieve.training.run_dir import RunDirectory
 
 PARTS = ("test", "validation")
 CROSS_FITTED = "cross-fitting"
-SHOWN = ("balanced_accuracy", "f1", "auroc", "average_precision", "log_loss", "calibration_error", "majority_accuracy")
+SHOWN = ("balanced_accuracy", "f1", "auroc", "average_precision", "log_loss", "majority_accuracy")
 MAX_CLASSES = 12  # larger confusion tables are only in evaluation.json
 
 
@@ -48,6 +47,9 @@ class Evaluation:
             f"(95 % interval {100 * low:.1f} to {100 * high:.1f}, {figures['count']:,} examples)"
         ]
         lines += [f"  {name.replace('_', ' ')}: {figures[name]:.3f}" for name in SHOWN if figures[name] is not None]
+        error, before = figures["calibration_error"], figures.get("calibration_error_before")
+        changed = "" if before in (None, error) else f"; {before:.3f} before calibration"
+        lines.append(f"  calibration error: {error:.3f}{changed}")
         recall = [(name, share) for name, share in zip(names, figures["recall"], strict=True) if share is not None]
         lines += ["recall of each class:", *(f"  {name}: {100 * share:.1f} %" for name, share in recall)]
         if len(names) <= MAX_CLASSES:
@@ -83,7 +85,9 @@ def evaluate(
     else:
         x, y = _examples(run, part, test, data_dir)
         name = part if test is None else Path(test).name
-        metrics = measure(y, probabilities(run.load_model(), run.encoding, x))
+        model = run.load_model()
+        metrics = score(model, run.encoding, x, y)
+        metadata["calibration"] = model.calibration.as_dict()
     path, classes = out / "evaluation.json", run.split.classes
     evaluation = Evaluation(name, classes, metrics.as_dict(), metrics.interval(), metadata, path)
     write_json(evaluation.path, evaluation.as_dict())

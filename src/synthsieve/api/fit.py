@@ -22,6 +22,7 @@ from synthsieve.io.files import remove_stale_partials
 from synthsieve.io.locks import locked
 from synthsieve.io.logs import info
 from synthsieve.io.progress import NullProgress, Progress
+from synthsieve.models.calibration import Calibration
 from synthsieve.settings import Objective, Settings
 from synthsieve.training import loop
 from synthsieve.training.fit_reference import wants_reference
@@ -43,6 +44,7 @@ class FitSummary:
     seconds: float  # wall time of this call's part of the training
     warnings: tuple[str, ...]  # a sentence for each figure that diverged during training
     prior_match: PriorMatch | None = None  # how well drawn latents match encoded examples; None if supervised
+    calibration: Calibration | None = None  # of its probabilities; None in all but the main process
     is_main: bool = True  # False in all but one of the processes that torchrun started
 
     def as_dict(self) -> dict[str, Any]:
@@ -53,6 +55,8 @@ class FitSummary:
             "best_step": self.best_step,
             "validation_accuracy": self.validation_accuracy,
             "test_accuracy": None if self.test is None else self.test.accuracy,
+            "test_calibration_error": None if self.test is None else self.test.calibration_error,
+            "calibration": None if self.calibration is None else self.calibration.as_dict(),
             "test_interval": None if self.test is None else self.test.interval(),
             "seconds": round(self.seconds, 1),
             "drifts": list(self.warnings),
@@ -66,6 +70,8 @@ class FitSummary:
             lines.append(f"validation accuracy {100 * self.validation_accuracy:.1f} %")
         if self.test is not None:
             lines.append(self.test.describe("test"))
+        if self.calibration is not None:
+            lines.append(self.calibration.describe())
         if self.prior_match is not None:
             lines.append(self.prior_match.describe())
         return [*lines, f"draw samples with: synthsieve sample {self.run.path} --per-class 10"]
@@ -133,13 +139,15 @@ def fit(
             group=group,
             device=torch_device,
         )
-        scores = match = None
+        scores = match = calibration = None
         if group.first:
             model = run.load_model()
+            calibration = model.calibration
             scores = score_part(model, run.encoding, dataset, split, "test")
             match = attach_or_fit(run, model, dataset) if wants_reference(run.settings) else None
     best = result.best_step, result.validation_accuracy
-    return FitSummary(run, result.steps, *best, scores, result.seconds, result.drifts, match, is_main=group.first)
+    figures = scores, result.seconds, result.drifts, match, calibration
+    return FitSummary(run, result.steps, *best, *figures, is_main=group.first)
 
 
 def _create_or_resume(

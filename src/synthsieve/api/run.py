@@ -32,7 +32,7 @@ from synthsieve.results.report.verdict import Answer, answer_of
 from synthsieve.results.run import open_run
 from synthsieve.results.table import ResultsTable
 from synthsieve.settings import Metric, Settings, VariantSet
-from synthsieve.training.data import TrainingData
+from synthsieve.training.data import TrainingData, class_shares, prior_of
 from synthsieve.training.defaults import settings_for
 from synthsieve.training.loop import seconds_per_step, shortened
 
@@ -254,6 +254,10 @@ def _describe_plan(experiment: Experiment, dataset: Dataset, split: Split) -> li
     metric = experiment.settings.comparison.metric
     if metric is not Metric.ACCURACY:
         sentences.append(f"compared by {METRIC_NAMES[metric]}; --metric accuracy to change")
+    prior = prior_of(experiment.settings, class_shares(dataset.train.y[split.labeled], len(counts)), len(counts))
+    if prior is not None and not experiment.settings.data.balanced:
+        shares = ", ".join(f"{100 * share:.0f} %" for share in prior[:SHOWN_CLASSES])
+        sentences.append(f"predictions assume class shares of {shares}; --class-prior labels or uniform to change")
     rare = [name for name, count in zip(dataset.classes, counts.tolist(), strict=True) if count < 3]
     if rare and cross is not None:
         sentences.append(f"class {listed(rare)} has fewer than 3 labels: all of them train, none measure")

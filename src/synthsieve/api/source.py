@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
@@ -13,7 +13,7 @@ from synthsieve.io.progress import Progress
 from synthsieve.settings import Settings
 from synthsieve.training.defaults import settings_for
 
-SETTINGS = ("labels", "config", "overrides", "seed")
+SETTINGS = ("labels", "class_prior", "config", "overrides", "seed")
 
 
 class SourceOptions(TypedDict, total=False):
@@ -28,6 +28,7 @@ class SourceOptions(TypedDict, total=False):
     test: Path | None  # a file of labelled examples to measure on, in the format of the source
     validation: Path | None  # a file of labelled examples to choose on, in the format of the source
     labels: int | None  # use only this many labels, for experiments; None uses all
+    class_prior: str | Sequence[float] | None  # shares that predictions assume: labels, uniform, model, or numbers
     config: str | Path | None  # name of a preset or a TOML file; None chooses a preset by the data
     overrides: Iterable[str] | None  # single settings, such as "training.steps=2000"
     seed: int | None  # random seed
@@ -42,6 +43,8 @@ def read_source(
         values["seed"] = seed
     if (labels := options.get("labels")) is not None:
         values["data"] = {"labels": labels}
+    if (prior := options.get("class_prior")) is not None:
+        values["training"] = {**values.get("training", {}), "class_prior": _prior(prior)}
     overrides = list(options.get("overrides") or ())
     settings = partial(settings_for, str(source), config=options.get("config"), overrides=overrides, options=values)
     settings()  # reports errors before the data are read
@@ -49,3 +52,13 @@ def read_source(
     origin = Origin.of(str(source), **places)
     dataset = origin.load(progress)
     return origin, dataset, settings(dataset)
+
+
+def _prior(given: str | Sequence[float]) -> Any:
+    """A class prior as a setting: numbers separated by commas are a list."""
+    if not isinstance(given, str):
+        return [float(share) for share in given]
+    try:
+        return [float(share) for share in given.split(",")]
+    except ValueError:
+        return given

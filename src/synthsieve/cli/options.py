@@ -99,6 +99,10 @@ SOURCE_OPTIONS: dict[str, Any] = {
     "test": Test,
     "validation": Annotated[Path | None, Option(help="A file of labelled examples to choose the model on.")],
     "data_dir": DataDir,
+    "class_prior": Annotated[
+        str | None,
+        Option(help="Class shares that predictions assume: labels, uniform, model, or numbers such as 0.9,0.1."),
+    ],
     "config": Annotated[
         str | None,
         Option("--config", "-c", help="Name of a preset, or a TOML file.", autocompletion=preset_completions),

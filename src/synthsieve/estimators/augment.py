@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,13 +14,15 @@ from synthsieve.data.dataset import UNLABELED
 from synthsieve.data.labels import as_labels, read_targets
 from synthsieve.errors import InputError
 from synthsieve.evaluation.comparison import ComparisonResult, Verdict, compare_paired
+from synthsieve.evaluation.predict import probabilities
 from synthsieve.experiments.arms import BASELINE, Arm, TableEntry
 from synthsieve.experiments.runner import run_arms
 from synthsieve.io.progress import Progress, for_stream
 from synthsieve.io.random_streams import numpy_stream
+from synthsieve.models.calibration import Calibration, fit_temperature
 from synthsieve.settings import Settings, settings_from
 from synthsieve.training.data import TrainingData
-from synthsieve.training.loop import SHARE, fit_in_memory, seconds_per_step
+from synthsieve.training.loop import SHARE, Trained, fit_in_memory, seconds_per_step
 from synthsieve.training.pool import SyntheticPool
 
 Estimator = Any  # a LatentEBMClassifier, whose module imports this one
@@ -130,19 +132,43 @@ def _cross_fit(
     """Which hidden labels each variant gets right, part by part, trained in a share of the steps."""
     if share < 1:
         settings = settings.over(max(1, round(share * settings.training.steps)))
-    dataset = data.dataset
     correct: dict[str, list[np.ndarray]] = {entry.name: [] for entry in entries}
+    for base, *held_out in _held_out_in_turn(data, settings, cv, progress):
+        for result in run_arms(base, entries, settings, (held_out[0], held_out[1]), progress=progress):
+            assert result.answers is not None
+            correct[result.entry.name].append(result.answers.right)
+    return correct
+
+
+def calibrate(estimator: Estimator, *, cv: int) -> Calibration:
+    """The calibration of an estimator's model by labels that each of `cv` other models did not see."""
+
+    def progress(name: str) -> Progress:
+        return for_stream(name, quiet=not estimator.verbose, always=True)
+
+    base = estimator._pretrained
+    settings = base.state.settings
+    found = [
+        (probabilities(fitted.best_model(), fitted.data.encoding, x, calibrated=False), y)
+        for fitted, x, y in _held_out_in_turn(base.data, settings, cv, progress)
+    ]
+    p, y = map(np.concatenate, zip(*found, strict=True))
+    fitted = Calibration(fit_temperature(p, y), len(y), "cross-fitting")
+    return base.data.with_class_prior(estimator.model_, fitted, settings)
+
+
+def _held_out_in_turn(
+    data: TrainingData, settings: Settings, cv: int, progress: Callable[[str], Progress]
+) -> Iterator[tuple[Trained, np.ndarray, np.ndarray]]:
+    """For each of `cv` parts of the labels: a model trained without them, their x, as stored, and their y."""
+    dataset = data.dataset
     for number, hidden in enumerate(_parts(dataset.train.y, cv, settings.seed), start=1):
         y = dataset.train.y.copy()
         y[hidden] = UNLABELED
         visible = replace(dataset, train=replace(dataset.train, y=y))
         part = TrainingData.prepare(visible, settings)
-        base = fit_in_memory(part, settings.pretrained(), progress=progress(f"part {number} of {cv}"))
-        held_out = dataset.train.x[hidden], dataset.train.y[hidden]
-        for result in run_arms(base, entries, settings, held_out, progress=progress):
-            assert result.answers is not None
-            correct[result.entry.name].append(result.answers.right)
-    return correct
+        fitted = fit_in_memory(part, settings.pretrained(), progress=progress(f"part {number} of {cv}"))
+        yield fitted, dataset.train.x[hidden], dataset.train.y[hidden]
 
 
 def _parts(y: np.ndarray, cv: int, seed: int) -> list[np.ndarray]:

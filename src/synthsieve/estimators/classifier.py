@@ -38,6 +38,7 @@ from synthsieve.evaluation import predict
 from synthsieve.evaluation.labeling import MIN_PROBABILITY, LabeledRows, label_rows
 from synthsieve.evaluation.metrics import Metrics, measure
 from synthsieve.io.progress import for_stream
+from synthsieve.models.calibration import Calibration
 from synthsieve.models.chains import DrawSettings
 from synthsieve.models.generate import class_indices, draw_samples
 from synthsieve.settings import Settings, load_settings
@@ -76,6 +77,9 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
             to use them.
         validation_fraction: of the labels, kept aside to choose the best weights; "auto" keeps a tenth of 200 labels or
             more, and none of fewer: then the last weights are kept.
+        class_prior: the class shares that predictions assume: "labels", "uniform", "model" (whatever the networks
+            learned), an array with a share for each class in the order of `classes_`, or "auto": "uniform" where one
+            class has more than twice the labels of another, else "labels".
         random_state: an int for the same result each time, a numpy RandomState, or None for another result each time.
         n_jobs: threads of one fit; small networks are fastest with one. None keeps torch's number.
         verbose: show progress on standard error.
@@ -86,6 +90,7 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
         classes_: the labels, sorted, in the type they came in.
         history_: a dict of figures for every evaluation.
         stopped_because_: why training ended.
+        calibration_: temperature and class prior of `predict_proba`; fitted to the validation rows, or by `calibrate`.
         n_iter_: steps done.
         expected_iter_: the steps of the preset, or `max_iter` where it is lower.
         settings_: everything that decided the fit.
@@ -105,6 +110,7 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
         max_iter: int | None = None,
         max_time: float | None = None,
         validation_fraction: float | str = "auto",
+        class_prior: Any = "auto",
         random_state: Any = None,
         n_jobs: int | None = 1,
         verbose: bool = False,
@@ -118,6 +124,7 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
         self.max_iter = max_iter
         self.max_time = max_time
         self.validation_fraction = validation_fraction
+        self.class_prior = class_prior
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -198,11 +205,15 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
         check_is_fitted(self)
         with as_input_errors():
             targets = read_targets(column_or_1d(as_labels(y)), self.classes_).y
-            answers = self.predict_proba(X)
+            x = self.read_more(X)
+            with self.threads():
+                before = predict.probabilities(self.model_, self.encoding_, x, calibrated=False)
+            answers = self.model_.calibration.apply(before)
             if len(answers) != len(targets):
                 message = f"X and y must have as many rows, but {len(answers)} and {len(targets)} came"
                 raise InputError(message, code="different-lengths")
-            return measure(targets[targets != UNLABELED], answers[targets != UNLABELED])
+            known = targets != UNLABELED
+            return measure(targets[known], answers[known], before[known])
 
     def transform(self, X: Any) -> np.ndarray:
         """The latent of each example, the mean of q(z given x): float64 (n, latent_dim)."""
@@ -260,7 +271,7 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
         """
         trained: Trained | None = getattr(self, "_pretrained", None)
         if self.model_.reference is None and trained is not None and wants_reference(self.settings_):
-            fit_to(self.model_, trained.data, seed=self.seed_)
+            fit_to(self.model_, trained.data, self.settings_, seed=self.seed_)
 
     def augment(self, *, X_test: Any = None, y_test: Any = None, cv: int = 3, **augmentation: Any) -> Augmentation:
         """Draw synthetic samples, select some, continue training with them, and measure whether that helped.
@@ -279,6 +290,28 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
             raise InputError(message, code="no-training-data")
         with as_input_errors(), self.threads():
             return augment(self, X_test, y_test, cv=cv, options=augmentation)
+
+    def calibrate(self, *, cv: int = 3) -> LatentEBMClassifier:
+        """Fit the temperature of `predict_proba` by cross-fitting, for a `fit` with too few labels to validate on.
+
+        `cv` times a part of the labels is hidden and the model trained again; all hidden labels together give the
+        temperature. The predicted classes stay, unless `class_prior` moves them.
+        """
+        from synthsieve.estimators.augment import calibrate
+
+        check_is_fitted(self)
+        if not hasattr(self, "_pretrained"):
+            message = "calibrate needs the data of fit, which a loaded or copied estimator does not have: fit again"
+            raise InputError(message, code="no-training-data")
+        with as_input_errors(), self.threads():
+            self.model_.calibration = calibrate(self, cv=cv)
+        return self
+
+    @property
+    def calibration_(self) -> Calibration:
+        """The temperature and class prior of `predict_proba`, and the rows they were fitted to."""
+        check_is_fitted(self)
+        return self.model_.calibration
 
     def as_given(self, x: np.ndarray) -> Any:
         """Stored examples in the container that `fit` was given; the nearest items, where it was given items."""
@@ -448,10 +481,11 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
         fraction = self.validation_fraction
         if fraction == "auto":
             fraction = 0.1 if labeled >= 200 else 0.0
+        prior = self.class_prior if isinstance(self.class_prior, str) else np.asarray(self.class_prior).tolist()
         return settings_in_memory(
             dataset,
             preset=self.preset,
-            changes=dict(self.settings or {}),
+            changes={**dict(self.settings or {}), "training.class_prior": prior},
             seed=self.seed_,
             latent_dim=self.latent_dim,
             max_iter=self.max_iter,

@@ -15,6 +15,7 @@ from synthsieve.data.modalities.encoding import from_json
 from synthsieve.errors import CheckpointError, InputError
 from synthsieve.io.tensors import invalid_as_damaged, named_tensors, read_tensors, tensors_under, write_tensors
 from synthsieve.io.versions import versions
+from synthsieve.models.calibration import Calibration
 from synthsieve.models.reference import FittedReference
 from synthsieve.settings import settings_from
 from synthsieve.training.checkpoint import model_with_weights
@@ -50,6 +51,7 @@ def save(estimator: Estimator, path: Path) -> Path:
         "notes": list(estimator.notes_),
         "n_features_in": estimator.n_features_in_,
         "feature_names_in": [str(name) for name in getattr(estimator, "feature_names_in_", ())],
+        "calibration": estimator.model_.calibration.as_dict(),
         "versions": versions(),
     }
     write_tensors(path, header, tensors)
@@ -84,6 +86,8 @@ def load(cls: type[Any], path: Path) -> Estimator:
             raise ValueError("its examples, encoding and embeddings do not belong together")
         weights = tensors_under("model", tensors)
         estimator.model_ = model_with_weights(estimator.settings_.model, input_spec, num_classes, weights)
+        if "calibration" in header:  # a file of version 0.1 has none
+            estimator.model_.calibration = Calibration.from_dict(header["calibration"], num_classes)
         if stored := tensors_under("reference", tensors):
             sizes = {"latent_dim": estimator.settings_.model.latent_dim, "num_classes": num_classes}
             estimator.model_.reference = FittedReference.from_tensors(stored, **sizes)
@@ -104,8 +108,8 @@ def _parameters(estimator: Estimator) -> dict[str, Any]:
 
 
 def _number(value: Any) -> Any:
-    if isinstance(value, np.generic):
-        return value.item()
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
     raise TypeError(f"{type(value).__name__} is neither a number nor text")
 
 

@@ -18,6 +18,7 @@ from synthsieve.settings import Metric
 
 PARTS = ("validation", "test")
 FIELDS = ("rows", "y", "probabilities")
+UNCALIBRATED = "uncalibrated"
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +28,7 @@ class Answers:
     rows: np.ndarray  # int64 (n,), which examples of the data set
     y: np.ndarray  # int64 (n,), their labels
     probabilities: np.ndarray  # float32 (n, num_classes)
+    uncalibrated: np.ndarray | None = None  # the same before calibration; None where there was none
 
     def __len__(self) -> int:
         return len(self.y)
@@ -44,7 +46,8 @@ class Answers:
 def concatenate(parts: Iterable[Answers]) -> Answers:
     """Answers of disjoint parts as one, in the order of their rows."""
     parts = list(parts)
-    columns = [np.concatenate([getattr(part, name) for part in parts]) for name in FIELDS]
+    names = [*FIELDS, *(() if any(part.uncalibrated is None for part in parts) else (UNCALIBRATED,))]
+    columns = [np.concatenate([getattr(part, name) for part in parts]) for name in names]
     order = np.argsort(columns[0], kind="stable")
     return Answers(*(column[order] for column in columns))
 
@@ -54,6 +57,8 @@ def write_answers(path: Path, answers: Mapping[str, Answers], metadata: Mapping[
     arrays: dict[str, Any] = {"about": np.asarray(json.dumps(metadata or {}))}
     for part, answer in answers.items():
         arrays |= {f"{part}_{name}": getattr(answer, name) for name in FIELDS}
+        if answer.uncalibrated is not None:
+            arrays[f"{part}_{UNCALIBRATED}"] = answer.uncalibrated
     with atomic_write(path) as partial, partial.open("wb") as file:
         np.savez(file, **arrays)
 
@@ -61,12 +66,14 @@ def write_answers(path: Path, answers: Mapping[str, Answers], metadata: Mapping[
 def read_answers(path: Path) -> tuple[dict[str, Answers], dict[str, Any]]:
     """What `write_answers` wrote: answers by part (a part without examples is absent), and `metadata`."""
     try:
-        stored = read_arrays(path, ("about", *(f"{part}_{name}" for part in PARTS for name in FIELDS)))
+        stored = read_arrays(path, ("about", *(f"{part}_{name}" for part in PARTS for name in (*FIELDS, UNCALIBRATED))))
         metadata = parse_json(str(stored["about"]))
         if not isinstance(metadata, dict):
             raise ValueError("its metadata are not a JSON object")
         answers = {
-            part: Answers(*(stored[f"{part}_{name}"] for name in FIELDS)) for part in PARTS if f"{part}_y" in stored
+            part: Answers(*(stored[f"{part}_{name}"] for name in FIELDS), stored.get(f"{part}_{UNCALIBRATED}"))
+            for part in PARTS
+            if f"{part}_y" in stored
         }
         for answer in answers.values():
             _check(answer)
@@ -82,5 +89,8 @@ def _check(answer: Answers) -> None:
         raise ValueError(f"its arrays have shapes {rows.shape}, {y.shape} and {p.shape}")
     if rows.dtype.kind != "i" or y.dtype.kind != "i" or not np.isfinite(p).all():
         raise ValueError("its rows and labels must be integers, its probabilities finite")
+    before = answer.uncalibrated
+    if before is not None and (before.shape != p.shape or before.dtype.kind != "f" or not np.isfinite(before).all()):
+        raise ValueError(f"its uncalibrated probabilities are {before.dtype} {before.shape}")
     if len(y) and not (y.min() >= 0 and y.max() < p.shape[1]):
         raise ValueError(f"its labels must be 0 to {p.shape[1] - 1}")

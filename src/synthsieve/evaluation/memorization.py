@@ -52,6 +52,9 @@ class Memorization:
     near_share: float  # share of synthetic samples nearer to a training example than `threshold`
     expected_share: float  # its mean if synthetic samples were new real examples, 1 % for enough held-out ones
     p_value: float  # probability of such a share or a larger one if they were
+    reached_share: float  # share of training examples with a synthetic sample within `threshold`
+    reached_held_out_share: float  # the same of held-out examples
+    reached_p_value: float  # probability of such a difference if samples knew nothing of single training examples
     # probability that a synthetic sample is nearer to the training set than a held-out example; ties count half
     auc: float
     duplicates: int  # how many equal a training example, up to the rounding of float32
@@ -84,6 +87,9 @@ def describe_copies(found: Mapping[str, Any]) -> str:
     near, expected = f"{100 * found['near_share']:.1f} %", f"{100 * found['expected_share']:.1f} %"
     count, equal, real = found["num_synthetic"], found["duplicates"], found["held_out_duplicates"]
     shares = f"{near} of the samples lie very near a training example, where {expected} of new real data would"
+    if "reached_share" in found and found["near_share"] > found["expected_share"]:
+        reached, held_out = (f"{100 * found[name]:.1f} %" for name in ("reached_share", "reached_held_out_share"))
+        shares += f"; {reached} of training examples have such a sample, and {held_out} of held-out examples"
     if found["verdict"] == Verdict.CANNOT_TELL:
         few = f"{count:,} samples and {found['num_held_out']:,} held-out examples are too few"
         return f"{Verdict.CANNOT_TELL} whether samples are copies: {few}"
@@ -103,8 +109,10 @@ def memorization(synthetic: np.ndarray, train: np.ndarray, held_out: np.ndarray)
 
     near_share = share of synthetic s with min_t norm(s - t) < the r-th smallest held-out distance, r = (h + 1) / 100.
     If synthetic samples were new real examples, their number below it would be beta-binomial (m, r, h - r + 1),
-    whatever the distribution of the data. Copies are suspected when the share is larger than that allows, or when there
-    are more duplicates than among held-out examples; otherwise fewer than 100 rows of either kind cannot tell.
+    whatever the distribution of the data. Samples without noise are near all examples, those of training or not; so it
+    is also asked whether a training example is more often that near to a sample than a held-out one, by Fisher's exact
+    test: without copies the two are exchangeable. Copies are suspected when both are so, or when there are more
+    duplicates than among held-out examples; otherwise fewer than 100 rows of either kind cannot tell.
     """
     synthetic, train, held_out = same_space(synthetic=synthetic, train=train, held_out=held_out)
     near_synthetic, near_held_out = nearest_distances(synthetic, train), nearest_distances(held_out, train)
@@ -114,13 +122,18 @@ def memorization(synthetic: np.ndarray, train: np.ndarray, held_out: np.ndarray)
     threshold = float(np.partition(near_held_out.distances, rank - 1)[rank - 1])
     near = int((near_synthetic.distances < threshold).sum())
     p_value = float(stats.betabinom(num_synthetic, rank, num_held_out - rank + 1).sf(near - 1))
+    reached, reached_held_out = (
+        int((nearest_distances(rows, synthetic).distances < threshold).sum()) for rows in (train, held_out)
+    )
+    all_rows, both = len(train) + num_held_out, reached + reached_held_out
+    reached_p_value = float(stats.hypergeom(all_rows, both, len(train)).sf(reached - 1))
     duplicates = _duplicates(synthetic, train, near_synthetic)
     held_out_duplicates = _duplicates(held_out, train, near_held_out)
     copied = duplicates > 0
     if held_out_duplicates:  # more often than held-out rows, by Fisher's exact test
         both = duplicates + held_out_duplicates
         copied = stats.hypergeom(num_synthetic + num_held_out, both, num_synthetic).sf(duplicates - 1) < SIGNIFICANCE
-    if copied or p_value < SIGNIFICANCE:
+    if copied or max(p_value, reached_p_value) < SIGNIFICANCE:
         verdict = Verdict.COPIES
     else:
         verdict = Verdict.NO_SIGN if min(num_synthetic, num_held_out) >= MIN_COUNT else Verdict.CANNOT_TELL
@@ -132,6 +145,9 @@ def memorization(synthetic: np.ndarray, train: np.ndarray, held_out: np.ndarray)
         near_share=near / num_synthetic,
         expected_share=rank / (num_held_out + 1),
         p_value=p_value,
+        reached_share=reached / len(train),
+        reached_held_out_share=reached_held_out / num_held_out,
+        reached_p_value=reached_p_value,
         auc=float(nearer / (num_synthetic * num_held_out)),
         duplicates=duplicates,
         held_out_duplicates=held_out_duplicates,

@@ -50,6 +50,7 @@ class Metrics:
     recall: tuple[float | None, ...]
     # (num_classes, num_classes) counts; row = true class, column = predicted class
     confusion: tuple[tuple[int, ...], ...]
+    calibration_error_before: float | None = None  # that of the model's own probabilities, where they were calibrated
 
     def as_dict(self) -> dict[str, Any]:
         """Plain numbers and lists, for JSON."""
@@ -85,8 +86,11 @@ def wilson_interval(share: float, count: int) -> tuple[float, float]:
     return float(interval.low), float(interval.high)
 
 
-def measure(y: np.ndarray, probabilities: np.ndarray) -> Metrics:
-    """Every metric of `probabilities` (n, num_classes) against the labels `y` (n,)."""
+def measure(y: np.ndarray, probabilities: np.ndarray, uncalibrated: np.ndarray | None = None) -> Metrics:
+    """Every metric of `probabilities` (n, num_classes) against the labels `y` (n,).
+
+    `uncalibrated` are those before calibration, (n, num_classes), where they differ.
+    """
     if not len(y):
         message = "metrics need at least one labelled example, got none: give a test set with labels"
         raise DataError(message, code="empty")
@@ -113,6 +117,7 @@ def measure(y: np.ndarray, probabilities: np.ndarray) -> Metrics:
         majority_accuracy=float(counts.max() / len(y)),
         recall=tuple(recall),
         confusion=tuple(tuple(row) for row in confusion.tolist()),
+        calibration_error_before=None if uncalibrated is None else calibration_error(y, uncalibrated),
     )
 
 

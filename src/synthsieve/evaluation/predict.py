@@ -40,17 +40,19 @@ def probabilities(
     x: np.ndarray,
     *,
     check: bool = True,
+    calibrated: bool = True,
     progress: Progress | None = None,
 ) -> np.ndarray:
     """p(y given x) of each example as stored: float64 (n, num_classes), rows sum to 1.
 
     With `model.classify = "draw"` every example, in every call, has the same draws of noise. `check` refuses examples
-    whose prediction is not finite.
+    whose prediction is not finite. Without `calibrated` they are softmax F, whatever `model.calibration` is.
     """
     noise = torch.randn(DRAWS, model.energy.latent_dim, generator=torch_stream(0, "prediction")).to(model.device)
     answer = partial(model.predict_proba, noise=noise)
     found = predict_rows(answer, model, encoding, x, model.num_classes, check=check, progress=progress)
-    return found / found.sum(axis=1, keepdims=True)
+    found /= found.sum(axis=1, keepdims=True)
+    return model.calibration.apply(found) if calibrated else found
 
 
 def latents(model: GenerativeClassifier, encoding: Encoding, x: np.ndarray, *, check: bool = True) -> np.ndarray:
@@ -135,7 +137,15 @@ def score_part(
 ) -> Metrics | None:
     """The model's metrics on the split's `test` or `validation` rows; None where there are none."""
     x, y = part_of(dataset, split, part)
-    return measure(y, probabilities(model, encoding, x, check=False)) if len(y) else None
+    return score(model, encoding, x, y, check=False) if len(y) else None
+
+
+def score(
+    model: GenerativeClassifier, encoding: Encoding, x: np.ndarray, y: np.ndarray, *, check: bool = True
+) -> Metrics:
+    """The model's metrics on x, as stored, with labels y (n,), and its calibration error before calibration."""
+    before = probabilities(model, encoding, x, check=check, calibrated=False)
+    return measure(y, model.calibration.apply(before), before)
 
 
 @torch.no_grad()

@@ -290,7 +290,8 @@ class Experiment:
             "choice": None if choice is None else choice.as_dict(),
             "validation": {name: [one.score(metric) for one in each] for name, each in validation.items()},
             "metrics": {
-                name: mean_metrics([measure(one.y, one.probabilities) for one in each]) for name, each in test.items()
+                name: mean_metrics([measure(one.y, one.probabilities, one.uncalibrated) for one in each])
+                for name, each in test.items()
             },
             "groups": self.groups(),
             "arms": {cell.name: self._arm(cell) for cell in self.cells},

@@ -84,7 +84,8 @@ def answers_on(
     model: GenerativeClassifier, data: TrainingData, rows: np.ndarray, x: np.ndarray, y: np.ndarray
 ) -> Answers:
     """What the model answers on x, as stored, which are `rows` (n,) of the data set with labels y (n,)."""
-    return Answers(rows, y, probabilities(model, data.encoding, x).astype(np.float32))
+    before = probabilities(model, data.encoding, x, calibrated=False)
+    return Answers(rows, y, model.calibration.apply(before).astype(np.float32), before.astype(np.float32))
 
 
 def answers_of(folder: Path) -> dict[str, Answers]:

@@ -165,7 +165,7 @@ def agreeing_samples(folder: RunDirectory, *, limit: int = MAX_ADDED) -> tuple[n
     pool = extra_data.latest(folder.path).pool
     if pool is None:
         return None
-    rows = np.flatnonzero(pool.logits_x.argmax(axis=1) == pool.y)
+    rows = np.flatnonzero(pool.predicted == pool.y)
     if not len(rows):
         return None
     rows = rows[np.linspace(0, len(rows) - 1, min(len(rows), limit)).astype(np.int64)]  # evenly: of every class

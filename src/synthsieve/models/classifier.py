@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from synthsieve.data.input_spec import InputSpec
+from synthsieve.models.calibration import Calibration
 from synthsieve.models.encoder import WHOLE, Encoder, GradientScale, Posterior
 from synthsieve.models.energy import Energy
 from synthsieve.models.modalities import networks_of
@@ -30,6 +31,7 @@ class GenerativeClassifier(nn.Module):
     ) -> None:
         super().__init__()
         self.reference: FittedReference | None = None  # fitted after training; not a module, no weight of training
+        self.calibration = Calibration()  # of predictions; fitted after training, too
         self.settings = settings
         self.input_spec = InputSpec.of(input_spec)
         self.num_classes = num_classes

@@ -31,10 +31,15 @@ class FittedReference:
     Attributes:
         mixture: the Gaussian mixtures of all classes; p_ref(z) is their sum.
         correction: f(z), the log of what the mixture must be multiplied with, (n, d) -> (n, 1); None is 0.
+        class_temperature: p(y given z) = softmax((F(z) + class_offsets) / class_temperature) in draws; below 1 there
+            are fewer samples that the classifier doubts.
+        class_offsets: (num_classes,), to equally frequent classes; None is 0.
     """
 
     mixture: ClassMixture
     correction: MLP | None = None
+    class_temperature: float = 1.0
+    class_offsets: Tensor | None = None
 
     def f(self, z: Tensor) -> Tensor:
         """The correction f(z). (n, d) -> (n,)."""
@@ -46,11 +51,16 @@ class FittedReference:
     def to(self, device: torch.device) -> FittedReference:
         """The same on another device."""
         mixture = ClassMixture(**{name: tensor.to(device) for name, tensor in self.mixture.tensors().items()})
-        return FittedReference(mixture, None if self.correction is None else self.correction.to(device))
+        correction = None if self.correction is None else self.correction.to(device)
+        offsets = None if self.class_offsets is None else self.class_offsets.to(device)
+        return FittedReference(mixture, correction, self.class_temperature, offsets)
 
     def tensors(self) -> dict[str, Tensor]:
         """All of it by name, to store."""
         stored = {f"mixture/{name}": tensor for name, tensor in self.mixture.tensors().items()}
+        stored["class_temperature"] = torch.tensor(self.class_temperature, dtype=torch.float64)
+        if self.class_offsets is not None:
+            stored["class_offsets"] = self.class_offsets
         if self.correction is not None:
             stored |= {f"correction/{name}": tensor for name, tensor in self.correction.state_dict().items()}
         return stored
@@ -60,6 +70,11 @@ class FittedReference:
         """What `tensors` gave; ValueError where it does not fit the model or is not finite."""
         if not all(tensor.isfinite().all() for tensor in tensors.values()):
             raise ValueError("its reference has values that are not finite")
+        tensors = dict(tensors)
+        class_temperature = float(tensors.pop("class_temperature", torch.ones(())))
+        class_offsets = tensors.pop("class_offsets", None)
+        if not class_temperature > 0 or (class_offsets is not None and class_offsets.shape != (num_classes,)):
+            raise ValueError("its reference has a class temperature or class offsets that do not fit")
         parts: dict[str, dict[str, Tensor]] = {"mixture": {}, "correction": {}}
         for name, tensor in tensors.items():
             part, _, field = name.partition("/")
@@ -72,7 +87,7 @@ class FittedReference:
             correction = new_correction(latent_dim, rng=torch.Generator())
             correction.load_state_dict(parts["correction"])
             correction.requires_grad_(False)
-        return cls(mixture, correction)
+        return cls(mixture, correction, class_temperature, class_offsets)
 
 
 def new_correction(latent_dim: int, *, rng: torch.Generator) -> MLP:
@@ -140,8 +155,12 @@ class FittedPrior:
         return Start(self, y, z, self.reference.mixture.scales[component])
 
     def _log_class(self, z: Tensor, y: Tensor) -> Tensor:
-        """log p(y given z). (n, d), (n,) -> (n,)."""
-        return self.energy.class_logits(z).log_softmax(dim=1).gather(1, y[:, None]).squeeze(1)
+        """log p(y given z), at the class temperature and for equally frequent classes. (n, d), (n,) -> (n,)."""
+        logits = self.energy.class_logits(z)
+        if self.reference.class_offsets is not None:
+            logits = logits + self.reference.class_offsets
+        logits = logits / self.reference.class_temperature
+        return logits.log_softmax(dim=1).gather(1, y[:, None]).squeeze(1)
 
 
 @dataclass(frozen=True)

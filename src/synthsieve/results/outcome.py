@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +20,7 @@ from synthsieve.experiments.workers import Task, run_jobs
 from synthsieve.io.files import atomic_write, remove_stale_partials, write_json, write_text
 from synthsieve.io.progress import NullProgress, Progress
 from synthsieve.models import generate
+from synthsieve.models.calibration import Calibration, combine
 from synthsieve.results.charts import svg
 from synthsieve.results.export.directory import MANIFEST
 from synthsieve.results.export.media import write_entropy_figure, write_samples_figure
@@ -116,10 +117,21 @@ def keep_model(experiment: Experiment, cell: TableEntry) -> Path:
     """Copy the model of the chosen variant to OUT/model, as a run that `predict`, `sample` and `evaluate` read."""
     source, target = experiment.folder(cell, experiment.whole_units[0]), experiment.out / "model"
     (target / "run.json").unlink(missing_ok=True)  # without it, a partial copy is not a run
+    write_json(target / "calibration.json", _calibration_of(experiment, cell).as_dict())
     for name in MODEL_FILES:
         with atomic_write(target / name) as partial:
             partial.write_bytes((source / name).read_bytes())
     return target
+
+
+def _calibration_of(experiment: Experiment, cell: TableEntry) -> Calibration:
+    """The calibration of a variant's model: its own, or by cross-fitting if no labels were left to validate it."""
+    own = RunDirectory.open(experiment.folder(cell, experiment.whole_units[0])).load_model().calibration
+    folds = [unit for unit in experiment.units if unit.fold is not None]
+    if own.rows or not folds:
+        return own
+    models = [RunDirectory.open(experiment.folder(cell, unit)).load_model() for unit in folds]
+    return replace(combine([model.calibration for model in models]), offsets=own.offsets, class_prior=own.class_prior)
 
 
 def keep_synthetic(experiment: Experiment, cell: TableEntry) -> list[Path]:

@@ -33,7 +33,15 @@ from synthsieve.selection.entropy import (
 )
 from synthsieve.selection.herding import herd
 from synthsieve.selection.select import Selection, select
-from synthsieve.settings import AugmentationSettings, Ceiling, Coreset, EntropyAt, GradientSource, SamplingSettings
+from synthsieve.settings import (
+    AugmentationSettings,
+    Ceiling,
+    Coreset,
+    Draw,
+    EntropyAt,
+    GradientSource,
+    SamplingSettings,
+)
 from synthsieve.training.parallel import SINGLE_PROCESS, ProcessGroup
 from synthsieve.training.pool import Outcomes, SyntheticPool
 
@@ -52,6 +60,7 @@ def augment(
     sampling: SamplingSettings,
     seed: int,
     class_shares: np.ndarray | None = None,
+    class_offsets: np.ndarray | None = None,
     latents_of: SyntheticPool | None = None,
     curvature_state: CurvatureState | None = None,
     try_pool: Callable[[SyntheticPool], float] | None = None,
@@ -67,6 +76,8 @@ def augment(
     Args:
         seed: of the chains and of random choices.
         class_shares: (num_classes,), summing to 1, each class's share of the pool; None: equal shares.
+        class_offsets: (num_classes,), added to the logits that the filter sees, so that a class that is rare among the
+            labels is not rejected for being rare; None: nothing is.
         latents_of: an earlier pool whose z are scored again instead of drawing.
         curvature_state: AdaCore's averages of the last selection; the gradients' average is used only where the same
             latents survive again.
@@ -95,17 +106,22 @@ def augment(
         "decode_noise": settings.decode_noise,
         "entropy_at": str(settings.entropy_at),
     }
+    logits = columns["logits_x" if settings.entropy_at is EntropyAt.X else "logits_z"]
+    if class_offsets is not None:
+        origin["class_offsets"] = class_offsets.tolist()
+        logits = logits + class_offsets
     if latents_of is not None:
         origin["latents_of"] = latents_of.origin.get("latents_of", latents_of.origin["model_hash"])
     drawn = SyntheticPool(
         y=y,
         chain_seed=seeds,
         **columns,
-        entropy=entropy_of_logits(columns["logits_x" if settings.entropy_at is EntropyAt.X else "logits_z"]),
+        entropy=entropy_of_logits(logits),
         reason=np.full(len(y), Reason.KEPT, dtype=np.int8),
         weight=np.zeros(len(y)),
         rank=np.full(len(y), -1),
         origin=origin,
+        log_density=log_density(model, columns["z"], y, draw=chains.draw),
     )
 
     def under(ceiling: float | None) -> tuple[SyntheticPool, Outcomes]:
@@ -127,7 +143,7 @@ def augment(
                 code="no-validation",
             )
         entropy = drawn.entropy
-        eligible = drawn.logits_at(settings.entropy_at).argmax(axis=1) == y
+        eligible = drawn.predicted_at(settings.entropy_at) == y
         if settings.require_label and eligible.any():  # where none is, the filter says what is wrong
             entropy = entropy[eligible]
         found = search_ceiling(entropy, lambda ceiling: try_pool(under(ceiling)[0]))
@@ -136,6 +152,17 @@ def augment(
     pool, outcomes = under(ceiling)
     seconds = round(time.monotonic() - started, 2)
     return pool, replace(outcomes, figures={**outcomes.figures, **tried, "seconds": seconds})
+
+
+@torch.no_grad()
+def log_density(model: GenerativeClassifier, z: np.ndarray, y: np.ndarray, *, draw: Draw) -> np.ndarray:
+    """log p(z given y) under the prior that `draw` targets, up to a constant of y: float64 (n,)."""
+    prior = model.prior if draw is Draw.LANGEVIN else model.fitted_prior
+    assert prior is not None
+    found = np.empty(len(z))
+    for rows in generate.blocks(len(z)):
+        found[rows] = prior.conditional_log_density(model.to_tensor(z[rows]), model.to_tensor(y[rows])).cpu().numpy()
+    return found
 
 
 def draw_again(model: GenerativeClassifier, encoding: Encoding, pool: SyntheticPool, row: int) -> np.ndarray:
@@ -175,7 +202,7 @@ def filter_pool(
         raise SelectionError(
             "expected samples to select from, but all are rejected by hand: accept some again", code="all-rejected"
         )
-    predicted = pool.logits_at(settings.entropy_at)[rest].argmax(axis=1)
+    predicted = pool.predicted_at(settings.entropy_at)[rest]
     survivors = filter_by_entropy(
         pool.entropy[rest],
         pool.y[rest],
@@ -286,7 +313,7 @@ def _figures(pool: SyntheticPool, ceiling: float) -> dict[str, Any]:
         "survivors_per_class": np.bincount(pool.y[pool.survivors], minlength=num_classes).tolist(),
         "selected_per_class": np.bincount(pool.y[pool.selected], minlength=num_classes).tolist(),
         "entropy_quantiles": dict(zip(map(str, QUANTILES), np.quantile(pool.entropy, QUANTILES).tolist(), strict=True)),
-        "requested_class_at_z": float((pool.logits_z.argmax(axis=1) == pool.y).mean()),
+        "requested_class_at_z": float((pool.predicted_at(EntropyAt.Z) == pool.y).mean()),
         "requested_class_at_x": float((pool.predicted == pool.y).mean()),
         "largest_weight": float(pool.weight.max()),
     }

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from scipy.stats import chisquare
 
 from synthsieve.data.batches import Batches
 from synthsieve.io.random_streams import numpy_stream
@@ -32,9 +31,8 @@ class BatchSource:
         self.x, self.y, self.weights = dataset.train.x, split.visible_labels(dataset), dataset.train.weights
         self.settings, self.encoding = settings, data.encoding
         self.group, self.device = group, device
-        self.class_shares = None
-        if not settings.data.balanced:
-            self.class_shares = _class_shares(self.y[split.labeled], len(split.classes))
+        shares = data.class_shares(settings)
+        self.class_shares = None if shares is None else torch.from_numpy(shares).float()
         self.batches: dict[str, Batches] = {}
         self._extra: dict[str, tuple[np.ndarray, ...]] = {}  # x, rows of x, and a label and a weight for each row
         self.rows = {"labeled": split.labeled}
@@ -86,15 +84,3 @@ class BatchSource:
     def _encoded(self, x: np.ndarray) -> torch.Tensor:
         """Examples as the networks see them, (n, *shape)."""
         return torch.from_numpy(np.ascontiguousarray(self.encoding.encode(x)))
-
-
-def _class_shares(y: np.ndarray, num_classes: int) -> torch.Tensor | None:
-    """The share of each class among the labels, (labels of it + 1) / (labels + num_classes).
-
-    None where the labels may well come from classes of equal size (chi-squared test at 5 %): few labels drawn at random
-    differ by chance, and shares estimated from them would do harm.
-    """
-    counts = np.bincount(y, minlength=num_classes)
-    if chisquare(counts).pvalue > 0.05:
-        return None
-    return torch.from_numpy((counts + 1) / (len(y) + num_classes)).float()

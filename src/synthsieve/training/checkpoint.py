@@ -13,6 +13,7 @@ from synthsieve.data.input_spec import InputSpec
 from synthsieve.errors import CheckpointError, ConfigError
 from synthsieve.io.random_streams import torch_stream
 from synthsieve.io.tensors import invalid_as_damaged, named_tensors, read_tensors, tensors_under, write_tensors
+from synthsieve.models.calibration import Calibration
 from synthsieve.models.classifier import GenerativeClassifier
 from synthsieve.models.reference import FittedReference
 from synthsieve.settings import ModelSettings, Settings, settings_from
@@ -98,6 +99,8 @@ def load_model(
         if stored := tensors_under("reference", tensors):
             sizes = {"latent_dim": model.energy.latent_dim, "num_classes": num_classes}
             model.reference = FittedReference.from_tensors(stored, **sizes)
+        if calibration := header["notes"].get("calibration"):
+            model.calibration = Calibration.from_dict(calibration, num_classes)
         return model, _step_of(header)
 
 

@@ -140,7 +140,7 @@ def settings_in_memory(
             values.setdefault(section, {}).update({field: value} if dot else value)
         else:
             values[section] = value
-    settings = load_settings(chosen, base=values)
+    settings = _with_metric(load_settings(chosen, base=values), dataset)
     return settings.over(settings.training.steps if max_iter is None else int(max_iter))
 
 

@@ -90,15 +90,20 @@ def choose_extra_data(
     previous = previous or ExtraData(step)
     figures = {**previous.figures, "step": step}
     pseudo = previous.pseudo
+    offsets = data.offsets(state.averaged, settings)
+    if offsets is not None:
+        figures["class_shares"] = offsets.shares.tolist()
     if _is_due(step, settings, settings.pseudo_labels) and len(split.unlabeled):
-        pseudo = choose_pseudo_labels(state.averaged, data, settings.pseudo_labels)
+        pseudo = choose_pseudo_labels(
+            state.averaged, data, settings.pseudo_labels, None if offsets is None else offsets.to_labels
+        )
         figures |= _pseudo_label_figures(pseudo, data)
     chosen = replace(previous, step=step, pseudo=pseudo, figures=figures)
     if not _is_due(step, settings, settings.augmentation):
         return chosen
     state.averaged.reference, encoded = None, None
     if wants_reference(settings):
-        encoded = fit_to(state.averaged, data, seed=derive_seed(settings.seed, f"reference/{step}"))
+        encoded = fit_to(state.averaged, data, settings, seed=derive_seed(settings.seed, f"reference/{step}"))
     label_counts = np.bincount(data.dataset.train.y[split.labeled], minlength=len(split.classes))
     pool, outcomes = augment(
         state.averaged,
@@ -107,6 +112,8 @@ def choose_extra_data(
         sampling=settings.sampling,
         seed=derive_seed(settings.seed, f"augmentation/{step}"),
         class_shares=None if settings.data.balanced else label_counts / label_counts.sum(),
+        # Samples are asked for by class: whether one is of its class does not depend on how frequent classes are.
+        class_offsets=None if offsets is None else offsets.to_uniform,
         latents_of=None if settings.augmentation.fresh_pool else previous.pool,
         curvature_state=previous.curvature,
         try_pool=None if trial is None else lambda pool: trial(replace(chosen, pool=pool)),
@@ -126,11 +133,15 @@ def choose_extra_data(
 
 
 def choose_pseudo_labels(
-    model: GenerativeClassifier, data: TrainingData, settings: PseudoLabelSettings
+    model: GenerativeClassifier, data: TrainingData, settings: PseudoLabelSettings, offsets: np.ndarray | None = None
 ) -> PseudoLabels:
-    """The unlabelled x that are predicted with entropy below the ceiling, or the lowest of each class."""
+    """The unlabelled x that are predicted with entropy below the ceiling, or the lowest of each class.
+
+    `offsets` (num_classes,) of the logits move the mean prediction to the class shares of the labels.
+    """
     rows = data.split.unlabeled
     _, logits = latents_and_logits(model, data.encoding, data.dataset.train.x[rows])
+    logits = logits if offsets is None else logits + offsets
     y, entropy = logits.argmax(axis=1), entropy_of_logits(logits)
     if settings.entropy_ceiling is None:
         survivors = filter_by_entropy(entropy, y, keep_fraction=settings.keep_fraction, keep_per_class=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from synthsieve.data.modalities.encoding import Encoding
 from synthsieve.evaluation.predict import predict_rows
 from synthsieve.io.random_streams import derive_seed, numpy_stream, torch_stream
+from synthsieve.models.calibration import SMALLEST, softmax
 from synthsieve.models.classifier import GenerativeClassifier
 from synthsieve.models.networks.mlp import MLP
 from synthsieve.models.reference import FittedReference, new_correction
@@ -30,6 +31,7 @@ STEPS, BATCH, LEARNING_RATE, WEIGHT_DECAY = 3000, 256, 1e-3, 1e-2
 EVALUATE_EVERY, PATIENCE = 50, 6
 HELD_OUT = 0.2
 MIN_ROWS = 100  # fewer rows are not split to learn f
+CLASS_TEMPERATURE = 0.25  # of p(y given z) in draws; see docs/results/prior.md
 
 
 @dataclass(frozen=True)
@@ -52,14 +54,26 @@ class Encoded:
         return self.mean[rows] + self.scale[rows] * rng.standard_normal((len(rows), self.mean.shape[1])), rows
 
 
-def fit_to(model: GenerativeClassifier, data: TrainingData, *, seed: int) -> Encoded:
-    """Give `model` the reference that is fitted to the training rows, as `model` encodes them; returns the latter."""
+def fit_to(model: GenerativeClassifier, data: TrainingData, settings: Settings, *, seed: int) -> Encoded:
+    """Give `model` the reference that is fitted to the training rows, as `model` encodes them; returns the latter.
+
+    Where classes are unbalanced, rows are given classes in the shares of the labels, and draws are those of equally
+    frequent classes: a rare class can be asked for like any other.
+    """
     split, train = data.split, data.dataset.train
     encoded = encode_rows(
         model, data.encoding, train.x, train.y, labeled=split.labeled, unlabeled=split.unlabeled, seed=seed
     )
     # Without f: held-out rows chose f = 0 on every model tried (decision 0304), and learning it takes seconds.
+    offsets = data.offsets(model, settings)
+    if offsets is not None:
+        adjusted = softmax(np.log(np.maximum(encoded.probabilities, SMALLEST)) + offsets.to_labels)
+        encoded = replace(encoded, probabilities=adjusted)
     reference = fit_reference(encoded, seed=derive_seed(seed, "reference"), correct=False)
+    if offsets is not None:
+        equal = torch.full_like(reference.mixture.log_shares, -math.log(model.num_classes))
+        mixture = replace(reference.mixture, log_shares=equal)
+        reference = replace(reference, mixture=mixture, class_offsets=torch.from_numpy(offsets.to_uniform).float())
     model.reference = reference.to(model.device)
     return encoded
 
@@ -101,14 +115,19 @@ def encode_rows(
 
 
 def fit_reference(encoded: Encoded, *, seed: int, correct: bool = True) -> FittedReference:
-    """The mixture of each class, and f where held-out rows say that the mixture needs a correction."""
+    """The mixture of each class, and f where held-out rows say that the mixture needs a correction.
+
+    A row belongs to its most probable class alone.
+    """
     draws = int(np.clip(MAX_ROWS // max(1, len(encoded.mean)), 1, MAX_DRAWS))
     z, rows = encoded.draw(draws, rng=numpy_stream(seed, "draws of the reference"))
     rng = numpy_stream(seed, "mixture")
-    mixture = fit_class_mixture(z, encoded.probabilities[rows], groups=rows, rng=rng)
-    if not correct or len(encoded.mean) < MIN_ROWS:
-        return FittedReference(mixture)
-    return FittedReference(mixture, learn_correction(encoded, mixture, seed=derive_seed(seed, "correction")))
+    classes = np.eye(encoded.probabilities.shape[1])[encoded.probabilities.argmax(axis=1)]
+    mixture = fit_class_mixture(z, classes[rows], groups=rows, rng=rng)
+    correction = None
+    if correct and len(encoded.mean) >= MIN_ROWS:
+        correction = learn_correction(encoded, mixture, seed=derive_seed(seed, "correction"))
+    return FittedReference(mixture, correction, CLASS_TEMPERATURE)
 
 
 def learn_correction(encoded: Encoded, mixture: ClassMixture, *, seed: int) -> MLP | None:

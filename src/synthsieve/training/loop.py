@@ -135,7 +135,7 @@ def train(
             at_end = stopped_because is not None or state.step in (settings.training.steps, total_steps)
 
             if state.step % settings.training.evaluate_every == 0 or at_end:
-                scores = data.score_validation(state.averaged)
+                scores, calibration = data.score_validation(state.averaged, settings)
                 if scores is not None and not math.isfinite(scores.log_loss):
                     raise non_finite(state.step, "validation cross-entropy", scores.log_loss)
                 figures = {} if scores is None else scores.as_row("validation")
@@ -147,7 +147,7 @@ def train(
                     on_row(row)
                 if _is_better(row, position.best, settings.training):
                     position.best = row
-                    recorder.save_best(state, row)
+                    recorder.save_best(state, row, calibration)
             if state.step % settings.training.checkpoint_every == 0 or at_end:
                 recorder.save_checkpoint(state, position)
             message = f"cross-entropy {state.metrics['cross_entropy']:.3f}"
@@ -189,7 +189,7 @@ class Trial:
             learn_labels(state, next(batches))
             state.step += 1
             state.average()
-        scores = self.data.score_validation(state.averaged)
+        scores, _ = self.data.score_validation(state.averaged, state.settings)
         assert scores is not None
         return scores.accuracy
 

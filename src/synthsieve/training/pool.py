@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +26,7 @@ OLD_FORMAT = "synthsieve pool 1"
 # Of each column the kind of number, and its shape: n samples, c classes, d latents.
 COLUMNS = {
     **dict.fromkeys(("y", "chain_seed", "oracle_class", "reason", "rank"), ("i", "n")),
-    **dict.fromkeys(("entropy", "weight"), ("f", "n")),
+    **dict.fromkeys(("entropy", "weight", "log_density"), ("f", "n")),
     **dict.fromkeys(("z", "z_reencoded"), ("f", "nd")),
     **dict.fromkeys(("logits_z", "logits_x"), ("f", "nc")),
 }
@@ -39,6 +38,7 @@ ORIGIN: dict[str, Any] = {
     "temperature": NUMBER,
     "draw": str,
     "decode_noise": bool,
+    "class_offsets": list,
 }
 
 
@@ -103,6 +103,12 @@ class SyntheticPool(_Rows):
     rank: np.ndarray
     x: np.ndarray  # (k, *shape), the selected samples, as the source stores examples, in the order of `selected`
     origin: Mapping[str, Any]  # model_hash, and the settings of the chains: what drawing again needs
+    # float64 (n,), log p(z given y) up to a constant of y, under the prior it was drawn from; None: the paper's
+    log_density: np.ndarray = None  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        if self.log_density is None:  # a pool of an earlier version, which did not store it
+            object.__setattr__(self, "log_density", _paper_log_density(self.y, self.z, self.logits_z))
 
     def __len__(self) -> int:
         return len(self.y)
@@ -121,14 +127,11 @@ class SyntheticPool(_Rows):
     @property
     def predicted(self) -> np.ndarray:
         """The class that the classifier gives to x: int64 (n,)."""
-        return self.logits_x.argmax(axis=1)
+        return self.predicted_at(EntropyAt.X)
 
-    @cached_property
-    def log_density(self) -> np.ndarray:
-        """log p(z given y) with the paper's reference, up to a constant of y: F(z)[y] + log p0(z), float64 (n,)."""
-        at_y = np.take_along_axis(self.logits_z, self.y[:, None], axis=1)[:, 0].astype(np.float64)
-        squares = np.square(self.z, dtype=np.float64).sum(axis=1)
-        return at_y - 0.5 * squares - 0.5 * self.z.shape[1] * np.log(2 * np.pi)
+    def predicted_at(self, place: EntropyAt) -> np.ndarray:
+        """The class that the classifier gives to x or z, of classes that are equally frequent: int64 (n,)."""
+        return np.asarray((self.logits_at(place) + np.array(self.origin.get("class_offsets", 0.0))).argmax(axis=1))
 
     @property
     def chains(self) -> DrawSettings:
@@ -187,6 +190,13 @@ class SyntheticPool(_Rows):
         return pool
 
 
+def _paper_log_density(y: np.ndarray, z: np.ndarray, logits: np.ndarray) -> np.ndarray:
+    """F(z)[y] + log N(z; 0, I): float64 (n,)."""
+    at_y = np.take_along_axis(logits, y[:, None], axis=1)[:, 0].astype(np.float64)
+    squares = np.square(z, dtype=np.float64).sum(axis=1)
+    return np.asarray(at_y - 0.5 * squares - 0.5 * z.shape[1] * np.log(2 * np.pi))
+
+
 def _check(pool: SyntheticPool) -> None:
     """A ValueError where a column is not what `SyntheticPool` says it is."""
     sizes = {"n": len(pool.z), "d": pool.z.shape[-1], "c": pool.logits_z.shape[-1]}
@@ -205,5 +215,8 @@ def _check(pool: SyntheticPool) -> None:
     for name, value in dict(pool.origin).items():
         if not isinstance(value, ORIGIN.get(name, object)):
             raise ValueError(f"its origin has {value!r} as {name}")
+    offsets = pool.origin.get("class_offsets", [0.0] * sizes["c"])
+    if len(offsets) != sizes["c"] or not all(isinstance(one, NUMBER) for one in offsets):
+        raise ValueError(f"its origin has {offsets!r} as class_offsets")
     if "model_hash" not in pool.origin:
         raise ValueError("its origin does not name the model")

@@ -13,6 +13,7 @@ from torch import Tensor
 from synthsieve.errors import CheckpointError, ConfigError
 from synthsieve.io.files import link_or_copy, remove_stale_partials
 from synthsieve.io.tensors import invalid_as_damaged
+from synthsieve.models.calibration import Calibration
 from synthsieve.models.classifier import GenerativeClassifier
 from synthsieve.training import checkpoint, extra_data, history
 from synthsieve.training.batches import BatchSource
@@ -59,6 +60,7 @@ class Recorder:
     def __init__(self, notes: Mapping[str, Any] | None = None, rows: Sequence[Row] = ()) -> None:
         self.rows: list[Row] = list(rows)
         self.best_weights: dict[str, Tensor] = {}
+        self.calibration = Calibration()
         self.extra_data: ExtraData | None = None
         self._notes = notes
 
@@ -71,9 +73,10 @@ class Recorder:
         """The history has a new row, the last of `rows`."""
         self.rows = list(rows)
 
-    def save_best(self, state: TrainState, row: Row) -> None:
+    def save_best(self, state: TrainState, row: Row, calibration: Calibration) -> None:
         """The averaged weights are the best so far."""
         self.best_weights = {name: value.clone() for name, value in state.averaged.state_dict().items()}
+        self.calibration = calibration
 
     def save_extra_data(self, state: TrainState, chosen: ExtraData) -> None:
         """Step 7 chose extra data."""
@@ -87,6 +90,7 @@ class Recorder:
         """After the training: the networks with the best averaged weights."""
         model = copy.deepcopy(state.averaged)
         model.load_state_dict(self.best_weights)
+        model.calibration = self.calibration
         return model
 
     def branch(self) -> Recorder:
@@ -152,9 +156,9 @@ class RunRecorder(Recorder):
         if self._write:
             history.write(self.run.path, rows)
 
-    def save_best(self, state: TrainState, row: Row) -> None:
+    def save_best(self, state: TrainState, row: Row, calibration: Calibration) -> None:
         if self._write:
-            checkpoint.save_weights(self.run.best, state, {"best": row})
+            checkpoint.save_weights(self.run.best, state, {"best": row, "calibration": calibration.as_dict()})
 
     def save_extra_data(self, state: TrainState, chosen: ExtraData) -> None:
         if self._write:

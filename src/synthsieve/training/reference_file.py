@@ -55,7 +55,7 @@ def attach_or_fit(run: RunDirectory, model: GenerativeClassifier, dataset: Datas
         return found
     data, seed = run.data(run.origin.load() if dataset is None else dataset), run.settings.seed
     weights = model_hash(model)
-    encoded = fit_to(model, data, seed=seed)
+    encoded = fit_to(model, data, run.settings, seed=seed)
     assert model.reference is not None
     match = match_of(model, encoded, run.settings, seed=derive_seed(seed, "prior match"))
     header = {"format": FORMAT, "model_hash": weights, "auc": list(match.auc)}

@@ -5,7 +5,8 @@ OUT/split.json           which rows are labelled, unlabelled, validation, test
 OUT/history.csv, .jsonl  metrics during training
 OUT/last.safetensors     all that `--resume` needs
 OUT/previous.safetensors the checkpoint before it, in case the last one is damaged
-OUT/best.safetensors     the averaged weights that did best on validation
+OUT/best.safetensors     the averaged weights that did best on validation, and the calibration of their predictions
+OUT/calibration.json     the calibration by cross-fitting, of a model without validation rows
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ from synthsieve.data.origin import Origin
 from synthsieve.data.splits import Split
 from synthsieve.errors import CheckpointError, ConfigError, OldRunError, SynthsieveError
 from synthsieve.io.files import parse_json, write_json
+from synthsieve.io.tensors import invalid_as_damaged
 from synthsieve.io.versions import versions
+from synthsieve.models.calibration import Calibration
 from synthsieve.models.classifier import GenerativeClassifier
 from synthsieve.settings import Settings, flat_settings, settings_from
 from synthsieve.training import checkpoint
@@ -57,6 +60,10 @@ class RunDirectory:
     @property
     def best(self) -> Path:
         return self.path / "best.safetensors"
+
+    @property
+    def calibration(self) -> Path:
+        return self.path / "calibration.json"
 
     @property
     def history(self) -> Path:
@@ -200,6 +207,11 @@ class RunDirectory:
 
     def load_model_and_step(self, path: Path | None = None) -> tuple[GenerativeClassifier, int]:
         """The same, with the step at which the model had these weights."""
-        path = path or (self.best if self.best.is_file() else self.last)
+        kept, path = path is None, path or (self.best if self.best.is_file() else self.last)
         spec, num_classes = self.encoding.input_spec, len(self.split.classes)
-        return checkpoint.load_model(path, self.settings, spec, num_classes, data_hash(self.split))
+        model, step = checkpoint.load_model(path, self.settings, spec, num_classes, data_hash(self.split))
+        if kept and self.calibration.is_file():
+            with invalid_as_damaged(self.calibration):
+                stored = parse_json(self.calibration.read_text(encoding="utf-8"))
+                model.calibration = Calibration.from_dict(stored, num_classes)
+        return model, step

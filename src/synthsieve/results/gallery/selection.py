@@ -197,7 +197,7 @@ def _select(view: PoolView, settings: AugmentationSettings, progress: Progress |
 
 
 def _empty(view: PoolView, settings: AugmentationSettings, note: str) -> GallerySelection:
-    other_label = settings.require_label & (view.pool.logits_at(settings.entropy_at).argmax(axis=1) != view.pool.y)
+    other_label = settings.require_label & (view.pool.predicted_at(settings.entropy_at) != view.pool.y)
     reason = np.where(other_label, Reason.OTHER_LABEL, Reason.HIGH_ENTROPY).astype(np.int8)
     reason[view.rejected] = Reason.BY_HAND
     ceiling = settings.entropy_ceiling if isinstance(settings.entropy_ceiling, float) else np.inf

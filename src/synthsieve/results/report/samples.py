@@ -267,7 +267,7 @@ def _describe(view: PoolView, outcome: Outcomes, row: int) -> str:
         return "entropy above the ceiling of its class" + (f", {figure(kept.max())}" if len(kept) else "")
     if reason != Reason.OTHER_LABEL:
         return outcome.describe(row)
-    return f"the classifier predicts {view.classes[int(view.pool.logits_at(settings.entropy_at)[row].argmax())]}"
+    return f"the classifier predicts {view.classes[int(view.pool.predicted_at(settings.entropy_at)[row])]}"
 
 
 def _class_samples(view: PoolView, picks: list[list[Pick]], detail: Detail) -> list[ClassSamples]:
