@@ -167,7 +167,11 @@ def _metavar(parameter: Any) -> str:
 
 def _option_cells(parameter: Any) -> tuple[str, str, str]:
     names = [_metavar(parameter)] if _is_argument(parameter) else [*parameter.opts, *parameter.secondary_opts]
-    value = "" if _is_argument(parameter) or not _metavar(parameter) else f" {_metavar(parameter)}"
+    metavar, help_ = _metavar(parameter), " ".join((parameter.help or "").split())
+    if "|" in metavar:
+        help_ += " One of " + ", ".join(f"`{choice}`" for choice in metavar.split("|")) + "."
+        metavar = "CHOICE"
+    value = "" if _is_argument(parameter) or not metavar else f" {metavar}"
     shown = ", ".join(f"`{name}{value if name == names[-1] else ''}`" for name in names)
     default = parameter.default
     if parameter.required:
@@ -176,7 +180,7 @@ def _option_cells(parameter: Any) -> tuple[str, str, str]:
         default_text = ""
     else:
         default_text = f"`{default}`"
-    return shown, default_text, " ".join((parameter.help or "").split())
+    return shown, default_text, help_
 
 
 def presets_page() -> str:

@@ -36,10 +36,10 @@ def test_killed_training_resumes_bit_for_bit(tmp_path):
     assert kills > 0
     subprocess.run(command(broken), check=True, capture_output=True)
 
-    for name in ("last.safetensors", "previous.safetensors", "best.safetensors", "history.csv", "split.json"):
+    weights = {"last.safetensors", "previous.safetensors", "best.safetensors", "reference.safetensors"}
+    for name in (*sorted(weights), "history.csv", "split.json"):
         assert (broken / name).read_bytes() == (whole / name).read_bytes(), name
-    finals = {"run.json", "split.json", "history.csv", "history.jsonl"}
-    finals |= {"last.safetensors", "previous.safetensors", "best.safetensors"}
+    finals = {"run.json", "split.json", "history.csv", "history.jsonl", *weights}
     assert {path.name for path in whole.iterdir()} == finals
     assert {path.name for path in broken.iterdir()} == finals
 

@@ -145,9 +145,18 @@ def fit(
             calibration = model.calibration
             scores = score_part(model, run.encoding, dataset, split, "test")
             match = attach_or_fit(run, model, dataset) if wants_reference(run.settings) else None
-    best = result.best_step, result.validation_accuracy
-    figures = scores, result.seconds, result.drifts, match, calibration
-    return FitSummary(run, result.steps, *best, *figures, is_main=group.first)
+    return FitSummary(
+        run,
+        result.steps,
+        result.best_step,
+        result.validation_accuracy,
+        test=scores,
+        seconds=result.seconds,
+        warnings=result.drifts,
+        prior_match=match,
+        calibration=calibration,
+        is_main=group.first,
+    )
 
 
 def _create_or_resume(
