@@ -475,3 +475,30 @@ def test_select_file_equals_the_command(tmp_path, pool):
         synthsieve.select_file(tmp_path / "pool.npz", tmp_path / "python", options)
     with raises(SelectionError, "out-is-input"):
         synthsieve.select_file(tmp_path / "python" / "selected.npz", tmp_path / "python", options, force=True)
+
+
+def test_generated_texts(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    points = rng.normal(size=(80, 6)).astype(np.float32)
+    np.save(tmp_path / "e.npy", points)
+    np.save(tmp_path / "real.npy", np.concatenate([points[:3], rng.normal(size=(9, 6)).astype(np.float32)]))
+    rows = [{"prompt": row % 5, "completion": f"answer {row}", "score": 1 + row % 4} for row in range(80)]
+    (tmp_path / "g.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    given = ("select", tmp_path / "g.jsonl", "--text", "completion", "--embeddings", tmp_path / "e.npy", "--budget", 12)
+    assert run(*given, "-o", tmp_path / "out", "--dry-run") == 0
+    assert "80 rows in 1 classes, 12 to select" in capsys.readouterr().out
+    more = ("--reference", tmp_path / "real.npy", "--quality", "score", "--quality-floor", 2, "--quality-factor")
+    assert run(*given, "-o", tmp_path / "few.jsonl", *more, "--reference-role", "fill", "--json", "--quiet") == 0
+    summary = json.loads(capsys.readouterr().out)
+    # Rows 0 to 2 are copies; of the others those with a score of 1 are rejected.
+    assert summary["rejected"] == {"a copy of a row of the reference": 3, "quality below the floor": 19}
+    assert summary["reference"]["rows"] == 12
+    few = [json.loads(line) for line in (tmp_path / "few.jsonl").read_text(encoding="utf-8").splitlines()]
+    chosen = synthsieve.select(
+        rows, embeddings=points, quality="score", quality_floor=2, quality_factor=True, budget=12,
+        reference=np.load(tmp_path / "real.npy"), reference_role="fill",
+    )  # fmt: skip
+    assert [row["completion"] for row in few] == [rows[row]["completion"] for row in np.sort(chosen.indices)]
+    assert {row["prompt"] for row in few} <= set(range(5))
+    assert run(*given, "-o", tmp_path / "few.jsonl", "--quiet") == 2
+    assert "--force" in capsys.readouterr().err

@@ -12,7 +12,8 @@ from synthsieve.io.random_streams import numpy_stream
 from synthsieve.selection import validation
 from synthsieve.selection.options import Metric, SelectionOptions
 from synthsieve.selection.result import ClassFigures, Selection
-from synthsieve.selection.select import ALL_ROWS
+
+ALL_ROWS = "all rows"  # the class of rows without labels
 
 
 def extend(earlier: Selection, embeddings: Any, labels: Any, **changes: Any) -> Selection:
@@ -74,11 +75,7 @@ def _check(
     earlier: Selection, embeddings: Any, labels: Any, options: SelectionOptions
 ) -> tuple[np.ndarray, np.ndarray, tuple[Any, ...]]:
     """The new points, their classes as indices, and the names of all classes, earlier ones first."""
-    if earlier.points is None:
-        raise SelectionError(
-            "expected a selection by embeddings to extend, got one by gradients: select again, with all rows",
-            code="extend",
-        )
+    assert earlier.points is not None
     if options.filters or options.quality_floor is not None or options.quality_factor or options.refine:
         raise SelectionError(
             "expected no filter, quality or refine to extend a selection, got one: filter the new rows first, and turn "

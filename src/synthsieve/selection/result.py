@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -120,6 +120,7 @@ class Selection:
         of_embeddings: whether distances are between embeddings; `gradient_bound` and `gradient_error` are then theirs.
         points: (k, d), the embeddings of the selected rows, for `extend`; None without embeddings.
         options: the options of the selection; None on a cluster.
+        extender: the function behind `extend`; None without embeddings.
         stages: wall seconds of each stage on a cluster.
         files: the files written by `select_file`.
 
@@ -149,6 +150,7 @@ class Selection:
     of_embeddings: bool = False
     points: np.ndarray | None = None
     options: SelectionOptions | None = None
+    extender: Callable[..., Selection] | None = None
     stages: dict[str, float] = field(default_factory=dict)
     files: tuple[Path, ...] = ()
 
@@ -233,9 +235,12 @@ class Selection:
             labels: (m,), if the earlier rows had labels; new classes are possible.
             changes: other options than before, by name.
         """
-        from synthsieve.selection.extension import extend
-
-        return extend(self, embeddings, labels, **changes)
+        if self.extender is None:
+            raise SelectionError(
+                "expected a selection by embeddings to extend, got one by gradients: select again, with all rows",
+                code="extend",
+            )
+        return self.extender(self, embeddings, labels, **changes)
 
     def to_parquet(self, path: Path | str) -> None:
         """Write a line for every row, atomically: the table of `to_arrow`."""

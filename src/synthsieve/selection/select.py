@@ -21,6 +21,7 @@ from synthsieve.selection.cross_validation import (
     out_of_fold_probabilities,
 )
 from synthsieve.selection.entropy import Reason, Survivors, entropy_of, filter_rows, search_ceiling
+from synthsieve.selection.extension import ALL_ROWS, extend
 from synthsieve.selection.gradients import outer_product_factors, residuals_of
 from synthsieve.selection.options import AUTO, Curvature, Metric, ReferenceRole, SelectionOptions
 from synthsieve.selection.reference import ReferenceFigures, coverage_of, default_leak_distance, nearest_rows
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from synthsieve.selection.coreset import Companions, PointSource
     from synthsieve.selection.curvature import CurvatureState
 
-ALL_ROWS = "all rows"
 NO_REFERENCE_LABELS = "the reference has no labels: it was only checked for copies, and counts for no class"
 
 
@@ -187,6 +187,7 @@ def select(
         of_embeddings=embeddings is not None,
         points=None if embeddings is None or given.gradients is None else given.gradients[indices],
         options=options,
+        extender=None if embeddings is None else extend,
     )
 
 
