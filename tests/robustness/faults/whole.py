@@ -11,7 +11,7 @@ from PIL import Image
 from pyarrow import parquet
 
 from synthsieve.io.tensors import read_tensors
-from synthsieve.training import checkpoint
+from synthsieve.training import checkpoint, reference_file
 
 UNFINISHED = re.compile(r"\..+\.\d+(-\d+)?\.(partial|replaced)|\.lock|\..+\.lock")
 TEXTS = {".csv": "\n", ".md": "\n", ".html": "</html>\n", ".svg": "</svg>\n"}
@@ -66,7 +66,7 @@ def _read(path: Path) -> None:
         with np.load(path, allow_pickle=False) as stored:
             assert [stored[name] for name in stored.files], path
     elif kind == ".safetensors":
-        read_tensors(path, checkpoint.FORMAT)
+        read_tensors(path, reference_file.FORMAT if path.stem == "reference" else checkpoint.FORMAT)
     elif kind == ".parquet":
         parquet.ParquetFile(path).read(use_threads=False)
     elif kind == ".png":
