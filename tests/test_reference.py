@@ -32,6 +32,7 @@ def reference():
 
 def rows(page):
     """The cells of every table row of a page, by the text of the first cell."""
+    page = page.replace("<wbr>", "").replace("<code>", "`").replace("</code>", "`")
     lines = [line for line in page.splitlines() if line.startswith("| `")]
     return {cells[0]: cells[1:] for cells in (re.split(r"(?<!\\) \| ", line.strip("| ")) for line in lines)}
 

@@ -5,6 +5,7 @@ Needs nothing but the package itself, so that `tests/test_reference.py` can chec
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from enum import StrEnum
 from types import NoneType, UnionType
@@ -89,7 +90,8 @@ def _settings_table(prefix: str, section: type[BaseModel], names: Any) -> list[s
         for one in _members(field.annotation):
             if isinstance(one, type) and issubclass(one, StrEnum) and _explains(one):
                 explained.setdefault(_sentence(one), []).append(f"`{prefix}{name}`")
-        cells = (f"`{prefix}{name}`", f"`{_default(field)}`", _values(field), field.description or "")
+        shown = re.sub(r"([._])", r"\1<wbr>", f"{prefix}{name}")  # where a long name may be broken on a phone
+        cells = (f"<code>{shown}</code>", f"`{_default(field)}`", _values(field), field.description or "")
         lines.append("| " + " | ".join(_cell(cell) for cell in cells) + " |")
     notes = [f"- {', '.join(settings)}: {text}" for text, settings in explained.items()]
     return [*lines, *(["", *notes] if notes else [])]
