@@ -7,6 +7,7 @@ import sys
 import typer
 
 from synthsieve import __version__
+from synthsieve.cli.benchmark import benchmark
 from synthsieve.cli.doctor import doctor
 from synthsieve.cli.evaluate import evaluate
 from synthsieve.cli.export import export
@@ -47,7 +48,8 @@ def _root(
     pass
 
 
-for verb in (run, fit, predict, label, sample, export, report, evaluate, utility, select, reproduce, serve, doctor):
+MEASURING = (evaluate, benchmark, utility, select, reproduce)
+for verb in (run, fit, predict, label, sample, export, report, *MEASURING, serve, doctor):
     app.command()(verb)
 
 
