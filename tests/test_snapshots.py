@@ -29,6 +29,7 @@ ERRORS = {
     "bad-override": ["fit", "digits", "-o", "{tmp}/out", "--set", "training.steps"],
     "no-generator": ["fit", "digits", "-o", "{tmp}/out", "--augment", "--supervised"],
     "no-run-folder": ["evaluate", "{tmp}"],
+    "unknown-method": ["benchmark", "digits", "-o", "{tmp}/out", "--methods", "vat,mixmach"],
     "unknown-part": ["evaluate", "{tmp}", "--part", "train"],
     "not-writable": ["fit", "digits", "-o", "/dev/null/out"],
 }

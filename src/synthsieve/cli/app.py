@@ -7,6 +7,7 @@ import sys
 import typer
 
 from synthsieve import __version__
+from synthsieve.cli.benchmark import benchmark
 from synthsieve.cli.doctor import doctor
 from synthsieve.cli.evaluate import evaluate
 from synthsieve.cli.export import export
@@ -58,6 +59,7 @@ for verb, summary in (
     (export, "Save the synthetic data of a run as files, with a card."),
     (report, "Write the HTML report of a run again."),
     (evaluate, "Measure a model on held-out labels."),
+    (benchmark, "Compare methods of the literature on your data."),
     (utility, "Measure how much synthetic rows help any model."),
     (select, "Select the most useful of generated rows."),
     (reproduce, "Train every variant of the paper's Table 1."),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -32,6 +33,17 @@ NO_ORACLE = -1
 BLOCK = 128
 DRAWS = 16  # of q(z given x), where predictions average over it
 ELBO_DRAWS = 8
+
+
+class Predictor(Protocol):
+    """What `predict_rows` needs of a model."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    def eval(self) -> Any: ...
+
+    def to_tensor(self, array: np.ndarray) -> Tensor: ...
 
 
 def probabilities(
@@ -92,7 +104,7 @@ def elbo_of(model: GenerativeClassifier, encoding: Encoding, x: np.ndarray, *, s
 @torch.no_grad()
 def predict_rows(
     answer: Callable[[Tensor], Tensor],
-    model: GenerativeClassifier,
+    model: Predictor,
     encoding: Encoding,
     x: np.ndarray,
     width: int,

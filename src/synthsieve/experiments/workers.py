@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from typing import Protocol
 
 import torch
 
@@ -115,12 +116,34 @@ class ClassicalJob:
         return self.settings.data.model_dump(mode="json")
 
 
-Task = Job | ClassicalJob
-"""Something that a worker can finish, from wherever an earlier one stopped.
+class Task(Protocol):
+    """Something that a worker can finish, from wherever an earlier one stopped."""
 
-`output_path` is unlike that of any other task; `is_valid` says whether tasks that depend on it can use its output;
-`run` starts or resumes it, and calls `report` now and then with the number of steps done.
-"""
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def output_path(self) -> Path:
+        """Unlike that of any other task."""
+        ...
+
+    @property
+    def after(self) -> tuple[Path, ...]:
+        """The `output_path` of tasks that must be done before."""
+        ...
+
+    @property
+    def steps(self) -> int: ...
+
+    def is_done(self) -> bool: ...
+
+    def is_valid(self) -> bool:
+        """Whether tasks that depend on it can use its output."""
+        ...
+
+    def run(self, origin: Origin, dataset: Dataset, *, report: Callable[[int], None]) -> None:
+        """Start or resume it; `report` is called now and then with the number of steps done."""
+        ...
 
 
 def run_jobs(

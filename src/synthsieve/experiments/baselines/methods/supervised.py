@@ -1,0 +1,18 @@
+"""Supervised learning from the labels alone, with the network of all other methods."""
+
+from __future__ import annotations
+
+from synthsieve.experiments.baselines.protocol import Learner
+from synthsieve.training.step import Batch
+
+
+class Supervised(Learner):
+    """The cross-entropy of the labelled examples, and nothing else; the learning rate is tried."""
+
+    name = "supervised"
+    cites = "the labels alone"
+    grid = ({"rate": 1.0}, {"rate": 0.3}, {"rate": 3.0})
+    semi_supervised = False
+
+    def step(self, batch: Batch) -> None:
+        self.descend(self.cross_entropy(self.network(batch.labeled_x), batch))

@@ -1,0 +1,198 @@
+"""Trains one method within its budget: batches, counted compute, evaluations on validation, checkpoints.
+
+The unit of compute is one floating point operation of matrix products and convolutions, forward and backward, as
+PyTorch's table of operations counts them: the same for every method and network.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import flop_registry
+
+from synthsieve.errors import CheckpointError, NonFiniteLossError
+from synthsieve.evaluation.answers import PARTS, Answers
+from synthsieve.evaluation.predict import part_of, predict_rows
+from synthsieve.experiments.baselines.methods.ours import Ours
+from synthsieve.experiments.baselines.protocol import Learner, Task
+from synthsieve.io.tensors import invalid_as_damaged, named_tensors, read_tensors, tensors_under, write_tensors
+from synthsieve.settings import Metric
+from synthsieve.training.batches import BatchSource
+
+FORMAT = "synthsieve benchmark checkpoint 1"
+EVALUATIONS = 20  # on validation, evenly spaced over the budget
+REPORTS = 100  # of progress
+
+
+@dataclass
+class Progress:
+    """How far a training has come; all of it is stored in checkpoints."""
+
+    spent: int = 0  # operations
+    costs: dict[str, int] = field(default_factory=dict)  # of one step of each phase
+    evaluations: int = 0  # how many are done
+    history: list[dict[str, float]] = field(default_factory=list)  # one row for each evaluation
+    best: tuple[float, float] | None = None  # metric and negative log-loss on validation
+    answers: dict[str, Answers] = field(default_factory=dict)  # of the best weights, by part
+    diverged: str | None = None  # the reason, where the loss became infinite: the best weights before it count
+
+
+def budget_of(task: Task) -> int:
+    """The operations of our own training for this task."""
+    ours = Ours(task, **Ours.grid[0])
+    cost = count_operations(lambda: ours.advance(next(BatchSource(task.data, task.settings))))
+    return cost * ours.state.settings.total_steps
+
+
+def count_operations(compute: Callable[[], None]) -> int:
+    """Floating point operations of matrix products and convolutions in `compute`."""
+    with _Counter() as counter:
+        compute()
+    return counter.total
+
+
+class _Counter(TorchDispatchMode):
+    """Adds up operations; unlike torch's `FlopCounterMode` it hooks into no module, and so allows `autograd.grad`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.total = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        found = func(*args, **kwargs)
+        # The chains of our model add a product to a buffer in place, which torch's table does not have.
+        packet = func._overloadpacket
+        formula = flop_registry.get(torch.ops.aten.addmm if packet is torch.ops.aten.addmm_ else packet)
+        if formula is not None:
+            self.total += int(formula(*args, **kwargs, out_val=found))
+        return found
+
+
+def train(
+    learner: Learner,
+    task: Task,
+    budget: int,
+    *,
+    metric: Metric,
+    checkpoint: Path | None = None,
+    identity: Any = None,
+    report: Callable[[int], None] = lambda percent: None,
+    stop: Callable[[], bool] = lambda: False,
+) -> Progress:
+    """Train until `budget` operations are spent, from `checkpoint` where there is one; the result is then the same.
+
+    Args:
+        metric: which weights are kept, by validation; without validation rows the last ones.
+        identity: JSON that a checkpoint must have been written with to be continued.
+        report: is called with the percentage that is done.
+        stop: is asked after each evaluation whether to end early, with a checkpoint.
+    """
+    source, progress = BatchSource(task.data, task.settings), Progress()
+    if checkpoint is not None and checkpoint.is_file():
+        progress = _restore(checkpoint, learner, source, identity)
+    reported = -1
+    while progress.spent < budget and progress.diverged is None:
+        learner.done, batch = progress.spent / budget, next(source)
+        phase = learner.phase
+        try:
+            if phase in progress.costs:
+                learner.advance(batch)
+            else:
+                progress.costs[phase] = count_operations(lambda: learner.advance(batch))  # noqa: B023
+        except NonFiniteLossError as error:
+            progress.diverged = str(error)
+        progress.spent += max(1, progress.costs.get(phase, 1))
+        passed = math.floor(EVALUATIONS * progress.spent / budget)
+        if passed > progress.evaluations or progress.diverged is not None:
+            progress.evaluations = passed
+            if learner.ready and progress.diverged is None:
+                evaluate(learner, task, progress, metric)
+            if checkpoint is not None:
+                _save(checkpoint, learner, source, progress, identity)
+            if stop():
+                break
+        percent = min(REPORTS, math.floor(REPORTS * progress.spent / budget))
+        if percent > reported:
+            reported = percent
+            report(percent)
+    return progress
+
+
+def evaluate(learner: Learner, task: Task, progress: Progress, metric: Metric) -> None:
+    """Add a row to the history; keep the answers of weights that are better on validation than all before."""
+    row = {"spent": float(progress.spent)}
+    validation = answers_on(learner, task, "validation")
+    if validation is None:
+        score = (float(progress.spent), 0.0)
+    else:
+        score = validation.score(metric), validation.score(Metric.LOG_LOSS)
+        row["validation"] = score[0]
+    if not all(map(math.isfinite, score)):
+        return
+    if progress.best is None or score > progress.best:
+        found = {"validation": validation, "test": answers_on(learner, task, "test")}
+        progress.best, progress.answers = score, {part: each for part, each in found.items() if each is not None}
+    if "test" in progress.answers:
+        row["test"] = progress.answers["test"].score(metric)  # of the weights that validation prefers so far
+    progress.history.append(row)
+
+
+def answers_on(learner: Learner, task: Task, part: str) -> Answers | None:
+    """The probabilities of the learner on a part of the split; None without rows."""
+    data = task.data
+    x, y = part_of(data.dataset, data.split, part)
+    if not len(y):
+        return None
+    logits = predict_rows(learner.predict_logits, learner, data.encoding, x, task.num_classes)
+    shifted = np.nan_to_num(logits - logits.max(axis=1, keepdims=True), nan=0.0, posinf=0.0, neginf=-1e3)
+    p = np.exp(shifted)
+    return Answers(getattr(data.split, part), y, (p / p.sum(axis=1, keepdims=True)).astype(np.float32))
+
+
+def _save(path: Path, learner: Learner, source: BatchSource, progress: Progress, identity: Any) -> None:
+    tensors = {**learner.tensors(), **_answer_tensors(progress)}
+    plain = {name: value for name, value in vars(progress).items() if name != "answers"}
+    header = {"format": FORMAT, "identity": identity, "steps": learner.steps, "batches": source.state(), **plain}
+    write_tensors(path, header, tensors)
+
+
+def _restore(path: Path, learner: Learner, source: BatchSource, identity: Any) -> Progress:
+    """Continue a checkpoint; a damaged one, or one of other settings, is ignored: the training starts again."""
+    try:
+        header, tensors = read_tensors(path, FORMAT)
+    except CheckpointError:
+        return Progress()
+    if header.get("identity") != identity:
+        return Progress()
+    with invalid_as_damaged(path):
+        learner.restore(tensors, int(header["steps"]))
+        source.restore(header["batches"])
+        best = header["best"]
+        return Progress(
+            spent=header["spent"],
+            costs=header["costs"],
+            evaluations=header["evaluations"],
+            history=header["history"],
+            best=None if best is None else (best[0], best[1]),
+            answers=_answers_in(tensors),
+            diverged=header["diverged"],
+        )
+
+
+def _answer_tensors(progress: Progress) -> dict[str, Tensor]:
+    found = {f"{part}/{name}": value for part, each in progress.answers.items() for name, value in vars(each).items()}
+    return named_tensors("answers", {name: torch.from_numpy(value) for name, value in found.items()})
+
+
+def _answers_in(tensors: dict[str, Tensor]) -> dict[str, Answers]:
+    parts: dict[str, dict[str, Any]] = {part: tensors_under(f"answers/{part}", tensors) for part in PARTS}
+    return {part: Answers(**{k: v.numpy() for k, v in each.items()}) for part, each in parts.items() if each}

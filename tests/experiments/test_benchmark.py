@@ -1,0 +1,153 @@
+"""`synthsieve.benchmark`: from a file to a table and an answer, resumed where it was stopped."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+import synthsieve
+from synthsieve.data.origin import Origin
+from synthsieve.errors import ConfigError, DataError
+from synthsieve.evaluation.answers import Answers, read_answers, write_answers
+from synthsieve.evaluation.comparison import Verdict
+from synthsieve.experiments.benchmark import Benchmark, Outcome
+from synthsieve.experiments.workers import InProcessPool
+from synthsieve.results.benchmark import result_of
+from synthsieve.settings import Metric, Settings
+from tests.errors import raises
+from tests.stories.test_command_line import synthsieve as command
+
+SETTINGS = [
+    *("model.encoder_width=8", "model.label_width=8", "model.generator_width=8", "model.energy_width=8"),
+    *("training.steps=8", "training.batch_labeled=10", "training.batch_unlabeled=10", "sampling.training_steps=2"),
+    *("data.folds=3", "comparison.pool_sizes=[20]", "sampling.num_steps=2"),
+]
+OPTIONS = {"label": "kind", "workers": 0, "overrides": SETTINGS, "log": lambda _: None}
+
+
+@pytest.fixture
+def table(tmp_path):
+    rng, path = np.random.default_rng(0), tmp_path / "table.csv"
+    with path.open("w", newline="", encoding="utf-8") as file:
+        rows = csv.writer(file)
+        rows.writerow(["a", "b", "word", "kind"])
+        for i in range(90):
+            c = i % 2
+            label = "" if i >= 60 else "xy"[c]
+            rows.writerow(
+                [*(f"{v:.3f}" for v in rng.normal(size=2) + 2 * c), "red" if rng.random() < 0.5 else "blue", label]
+            )
+    return path
+
+
+def without_times(report):
+    text = json.dumps(report)
+    return {k: v for k, v in json.loads(text).items() if k != "budgets"}, [
+        {key: value for key, value in run.items() if key != "seconds"}
+        for method in report["budgets"]["1"].values()
+        for run in method["runs"]
+    ]
+
+
+def test_benchmark_of_a_table_is_resumed(table, tmp_path, monkeypatch):
+    given = {**OPTIONS, "methods": "vat,logistic-regression,jem,ours-pseudo-labels"}
+    whole = synthsieve.benchmark(table, tmp_path / "whole", **given)
+    assert {row[0] for row in whole.rows()} == {"vat", "logistic-regression", "ours", "ours-pseudo-labels"}
+    assert whole.left_out == {"jem": "it needs x of continuous numbers, which those of table are not"}
+    assert whole.sizes["test"] == 60  # cross-fitting: every label measures once
+    assert whole.answer in (tmp_path / "whole" / "benchmark.md").read_text(encoding="utf-8")
+    assert (tmp_path / "whole" / "benchmark.svg").read_text(encoding="utf-8").startswith("<svg")
+
+    started, poll = [], InProcessPool.poll
+
+    def killed(self, *, seconds):
+        started.append(self.running[0].output_path)
+        if len(started) == 12:
+            raise KeyboardInterrupt
+        return poll(self, seconds=seconds)
+
+    monkeypatch.setattr(InProcessPool, "poll", killed)
+    with pytest.raises(KeyboardInterrupt):
+        synthsieve.benchmark(table, tmp_path / "killed", **given)
+    resumed = synthsieve.benchmark(table, tmp_path / "killed", **given)
+    assert len(started) == len(set(started)) + 1  # only the killed one was started twice
+    assert without_times(resumed.as_dict()) == without_times(whole.as_dict())
+
+    started.clear()
+    synthsieve.benchmark(table, tmp_path / "killed", **{**given, "budgets": "1,0.25"})
+    assert {path.name for path in started} == {"0.25.npz"}  # nothing else is trained again
+
+
+def test_the_best_trial_has_the_budget_that_counts(table, tmp_path):
+    synthsieve.benchmark(table, tmp_path, methods="supervised", **OPTIONS)
+    for folder in sorted(tmp_path.glob("seed-0/fold-*/supervised")):
+        trials = [read_answers(folder / f"trial-{i}.npz") for i in (1, 2, 3)]
+        scores = [answers["validation"].right.mean() for answers, _ in trials]
+        chosen = read_answers(folder / "1.npz")[1]["identity"]["parameters"]
+        assert chosen == trials[int(np.argmax(scores))][1]["identity"]["parameters"]
+        assert {metadata["identity"]["share"] for _, metadata in trials} == {0.25}
+
+
+def test_wrong_input(table, tmp_path):
+    done = command("benchmark", table, "--label", "kind", "--methods", "vat,meanteacher", "-o", tmp_path, code=2)
+    assert "no method is named 'meanteacher'; the methods are: supervised, pseudo-labels" in done.stderr
+    for wrong in ("0", "", "a", "1,-1", "nan"):
+        with raises(ConfigError, "bad-budget"):
+            synthsieve.benchmark(table, tmp_path, budgets=wrong, **OPTIONS)
+    table.write_text("a,kind\n1,x\n2,y\n3,x\n", encoding="utf-8")
+    with raises(DataError, "no-test-rows"):
+        synthsieve.benchmark(table, tmp_path / "out", methods="vat", **OPTIONS)
+
+
+def outcome(right):
+    """Answers that are right where `right` says so, on validation as on test."""
+    right = np.asarray(right, dtype=bool)
+    answers = Answers(
+        np.arange(len(right)), np.ones(len(right), dtype=np.int64), np.stack([~right, right], axis=1) * 1.0
+    )
+    history = [{"spent": 50.0, "validation": 0.5, "test": 0.4}, {"spent": 100.0, "validation": 0.6, "test": 0.5}]
+    trial = {"budget": 100, "spent": 100, "steps": 2, "costs": {"": 50}, "history": history, "diverged": None}
+    return Outcome([answers], [answers], ["rate 1"], [{**trial, "seconds": 1.0, "split_hash": ""}])
+
+
+def result(tmp_path, **rights):
+    names = {name.replace("_", "-"): outcome(right) for name, right in rights.items()}
+    settings = Settings().changed("comparison", metric=Metric.ACCURACY)
+    plan = Benchmark(tmp_path, Origin("digits"), settings, (0,), tuple(names))
+    sizes = {"labeled": 10, "unlabeled": 20, "validation": 5, "test": 200}
+    return result_of(plan, {1.0: names}, {}, shared_items=False, sizes=sizes)
+
+
+def test_the_answer_names_a_method_only_where_the_interval_shows_it(tmp_path):
+    many = np.arange(200)
+    clear = result(tmp_path, vat=many < 180, ours=many < 100)
+    assert clear.best == "vat"
+    assert clear.answer.startswith("Use vat here")
+    assert clear.comparison.comparison("vat").verdict is Verdict.HELPS
+    assert "+40.00 points" in clear.answer
+    close = result(tmp_path, vat=many < 181, ours=many < 180)
+    assert close.answer.startswith("Cannot tell from 200 test rows and 1 seed: vat is the best on validation")
+    own = result(tmp_path, vat=many < 100, supervised=many < 90, ours=many < 180)
+    assert own.answer.startswith("Use ours here")
+    assert "against vat" in own.answer
+    assert "It is better than all others" in own.answer
+
+
+def test_the_chart_has_a_curve_for_each_method(tmp_path):
+    chart = result(tmp_path, vat=np.arange(200) < 180, ours=np.arange(200) < 100).chart()
+    assert [layer.name for layer in chart.layers] == ["vat", "ours"]
+    assert chart.layers[0].x[-1] == pytest.approx(1)
+    assert (chart.layers[0].y[0], chart.layers[0].y[-1]) == (pytest.approx(40), pytest.approx(50))
+
+
+def test_damaged_answers_are_measured_again(table, tmp_path):
+    given = {**OPTIONS, "methods": "supervised"}
+    first = synthsieve.benchmark(table, tmp_path, **given)
+    path = tmp_path / "seed-0" / "fold-0" / "supervised" / "trial-1.npz"
+    answers, metadata = read_answers(path)
+    path.write_bytes(b"damaged")
+    other = tmp_path / "seed-0" / "fold-0" / "supervised" / "1.npz"
+    write_answers(other, answers, {**metadata, "identity": {}})
+    again = synthsieve.benchmark(table, tmp_path, **given)
+    assert without_times(again.as_dict()) == without_times(first.as_dict())
