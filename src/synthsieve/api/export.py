@@ -10,8 +10,9 @@ from synthsieve.io.locks import locked_beside
 from synthsieve.io.progress import Progress
 from synthsieve.results.export.formats import Format, Which
 from synthsieve.results.export.from_pool import ExportResult, export_pool
+from synthsieve.results.labeled_set import NAME
 from synthsieve.results.pool_view import changed_settings
-from synthsieve.results.run import open_run
+from synthsieve.results.run import Run, open_run
 from synthsieve.settings import Coreset
 
 
@@ -29,6 +30,7 @@ def export(
     require_label: bool | None = None,
     which: Which | str = Which.DEFAULT,
     allow_empty_classes: bool = False,
+    real_rows: bool = False,
     progress: Callable[[str], Progress] | None = None,
 ) -> ExportResult:
     """Write the samples of a run with a data card, a manifest and checksums; nothing is trained or generated.
@@ -50,6 +52,8 @@ def export(
         require_label: reject samples for which the classifier predicts another class.
         which: "selected" or "all" samples in every file; "default" writes all to data.parquet, else the selected.
         allow_empty_classes: export even if the selection leaves no sample of a class.
+        real_rows: also export OUT/dataset.*, your own rows with your labels or the model's, each with its origin,
+            probability and weight.
         progress: returns the progress bar of a stage by its name; None shows none.
     """
     to = Path(out) / "export" if to is None else Path(to)
@@ -81,5 +85,15 @@ def export(
             which=which,
             table=run.table,
             allow_empty_classes=allow_empty_classes,
+            real_rows=_labeled_set(run) if real_rows else (),
             progress=progress and progress("export"),
         )
+
+
+def _labeled_set(run: Run) -> list[Path]:
+    """The files of the labelled data set that `synthsieve run` wrote."""
+    found = sorted(run.path.glob(f"{NAME}.*"))
+    if not found:
+        message = f"{run.path} has no labelled data set ({NAME}.npz): `synthsieve run` writes one, `fit` does not"
+        raise ConfigError(message, code="no-labeled-set")
+    return found

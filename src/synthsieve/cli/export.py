@@ -15,6 +15,7 @@ KEEP_FRACTION = "Filter again: keep this fraction of each class, lowest entropy 
 ENTROPY_CEILING = "Filter again: keep samples below this entropy (nats), in all classes."
 REQUIRE_LABEL = "Filter again: reject samples that the classifier gives another class."
 TO, ALLOW_EMPTY = "Folder to write to (default: OUT/export).", "Export even if no sample of a class is left."
+REAL_ROWS = "Also export your own rows, with your labels or the model's (dataset.*)."
 CORESET = "Select again: by this method (default: as in training, or herding)."
 ALL = "All samples in every file, or only the selected (default: all in data.parquet only)."
 
@@ -30,6 +31,7 @@ def export(
     keep_fraction: float | None = Option(None, help=KEEP_FRACTION),
     entropy_ceiling: float | None = Option(None, help=ENTROPY_CEILING),
     allow_empty_classes: bool = Option(False, "--allow-empty-classes", help=ALLOW_EMPTY),
+    real_rows: bool = Option(False, "--real-rows", help=REAL_ROWS),
     budget: float | None = Option(None, help="Select again: this fraction of each class."),
     coreset: Coreset | None = Option(None, help=CORESET),
     require_label: bool | None = Option(None, help=REQUIRE_LABEL),

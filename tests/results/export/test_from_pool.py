@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import shutil
 import signal
 import wave
 from dataclasses import replace
@@ -12,8 +13,9 @@ import pytest
 from PIL import Image
 from pyarrow import parquet
 
+import synthsieve
 from synthsieve import open_run
-from synthsieve.errors import SelectionError
+from synthsieve.errors import ConfigError, SelectionError
 from synthsieve.results.export import from_pool
 from synthsieve.results.export.formats import Format, Which
 from synthsieve.results.export.from_pool import export_pool
@@ -141,7 +143,8 @@ def test_manifest(run_and_pool, tmp_path):
 
 def test_another_selection(run_and_pool, tmp_path):
     run, view = run_and_pool
-    ceiling = float(np.quantile(view.pool.entropy, 0.6))
+    lowest = lowest_in_each_class(view, changed_settings(view.settings, require_label=False))
+    ceiling = 1.01 * float(max(lowest.values()))  # of every class a sample is left
     outcomes = view.select(changed_settings(view.settings, entropy_ceiling=ceiling, budget=0.5, require_label=False))
     result = export_pool(
         view, outcomes, to=tmp_path / "export", formats=[Format.PARQUET], which=Which.SELECTED, table=run.table
@@ -169,6 +172,22 @@ def test_another_way_to_select(run_and_pool, tmp_path):
     assert manifest["command"].endswith("--budget 0.5 --coreset herding")
     everything = view.settings.model_copy(update={"coreset": Coreset.EVERYTHING})
     assert changed_settings(everything, budget=0.5).coreset is Coreset.HERDING
+
+
+def test_real_rows_are_exported_on_request(run_and_pool, tmp_path):
+    run, _ = run_and_pool
+    out = tmp_path / "run"
+    shutil.copytree(run.path, out)
+    with raises(ConfigError, "no-labeled-set"):
+        synthsieve.export(out, tmp_path / "export", real_rows=True)
+    assert not (tmp_path / "export").exists()
+    (out / "dataset.npz").write_bytes(b"rows")
+    manifest = synthsieve.export(out, tmp_path / "export", real_rows=True).manifest
+    assert (tmp_path / "export" / "dataset.npz").read_bytes() == b"rows"
+    assert manifest["files"]["dataset.npz"]["bytes"] == 4
+    assert manifest["command"].endswith("--real-rows")
+    assert "`dataset.npz`" in (tmp_path / "export" / "README.md").read_text(encoding="utf-8")
+    assert "dataset.npz" not in synthsieve.export(out, tmp_path / "export").manifest["files"]
 
 
 def lowest_in_each_class(view, settings):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Mapping
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,15 +65,26 @@ class Plan:
 
 
 def write_export(
-    to: Path, blocks: Iterable[Block], plan: Plan, facts: Values, words: Values, progress: Progress | None = None
+    to: Path,
+    blocks: Iterable[Block],
+    plan: Plan,
+    facts: Values,
+    words: Values,
+    progress: Progress | None = None,
+    *,
+    real_rows: Sequence[Path] = (),
 ) -> dict[str, Any]:
     """Write an export to the directory `to`, atomically, and return its manifest.
 
-    `facts` is the manifest without what is known only after writing; the card shows it, and `words`.
+    `facts` is the manifest without what is known only after writing; the card shows it, and `words`. The files
+    `real_rows` are copied into it.
     """
     check_destination(to)
     try:
         with folder_written_atomically(to) as folder:
+            for path in real_rows:
+                shutil.copyfile(path, folder / path.name)
+            facts = {**facts, "real_rows": [path.name for path in real_rows]}
             return _write_files(folder, blocks, plan, facts, words, progress or NullProgress())
     except OSError as error:
         problem = f"cannot write to {to} ({error.strerror or error})"

@@ -84,6 +84,7 @@ def export_pool(
     which: Which = Which.DEFAULT,
     table: Any = None,
     allow_empty_classes: bool = False,
+    real_rows: Sequence[Path] = (),
     progress: Progress | None = None,
 ) -> ExportResult:
     """Write the samples of a pool to the directory `to`, atomically.
@@ -94,6 +95,7 @@ def export_pool(
         formats: None takes the default ones for the kind of data.
         table: `Run.table`, for the results in the card.
         allow_empty_classes: write even if the selection leaves no sample of a class; else that is an error.
+        real_rows: files of the labelled data set of the run, to copy into the directory.
     """
     to = Path(to)
     check_destination(to)
@@ -109,10 +111,13 @@ def export_pool(
     plan = Plan(info, resolve_formats(info.form, formats), which, MEANINGS)
     rows = np.arange(len(view)) if any(which.is_all(one) for one in plan.formats) else selected
     facts = provenance(view, outcomes, table, formats=formats, which=which)
+    if real_rows:
+        facts["command"] += " --real-rows"
     words = words_for_card(outcomes, table)
     progress = progress or NullProgress()
     with closing(progress):
-        manifest = write_export(to, sample_blocks(view, outcomes, rows), plan, facts, words, progress)
+        blocks = sample_blocks(view, outcomes, rows)
+        manifest = write_export(to, blocks, plan, facts, words, progress, real_rows=real_rows)
     return ExportResult(to, manifest)
 
 
