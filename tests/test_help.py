@@ -10,6 +10,7 @@ import warnings
 import pytest
 
 import synthsieve as package
+from synthsieve.cli.options import folded
 from synthsieve.errors import ConfigError, SynthsieveWarning
 from synthsieve.io.logs import LOGGER, info
 from synthsieve.settings import preset_names, preset_text
@@ -28,6 +29,13 @@ def test_help_fits_a_terminal_and_shows_no_python_types(words, monkeypatch):
     options = shown.partition("Options:")[2]
     assert "<list" not in options
     assert "<int" not in options
+
+
+def test_long_sentences_are_broken_between_words_on_a_terminal():
+    sentence, table, path = "one two three four", "a   b   c   d   e", "/a/path/without/blanks"
+    text = "\n".join((sentence, "", table, path))
+    assert folded(text, 10) == "\n".join(("one two", "three four", "", table, path))
+    assert folded(text, 80) == text
 
 
 def test_presets_are_listed_and_printed():

@@ -56,4 +56,4 @@ def test_the_page_has_every_step():
 
 @pytest.mark.slow
 def test_the_tutorial(tmp_path):
-    check(tmp_path, follow(tmp_path), at_least=132)
+    check(tmp_path, follow(tmp_path), at_least=125)  # 136 of 150 were measured; three standard errors are ten rows

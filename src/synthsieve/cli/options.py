@@ -5,6 +5,9 @@ from __future__ import annotations
 import functools
 import inspect
 import json
+import shutil
+import sys
+import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
@@ -118,8 +121,22 @@ PRINTING_OPTIONS: dict[str, Any] = {
 
 
 def echo(text: str, *, err: bool = False) -> None:
-    """Print to standard output, or to standard error; terminal control characters are shown as text."""
-    typer_echo(visible(text), err=err)
+    """Print to standard output, or to standard error; terminal control characters are shown as text.
+
+    On a terminal, long sentences are broken between words.
+    """
+    stream = sys.stderr if err else sys.stdout
+    text = visible(text)
+    typer_echo(folded(text, shutil.get_terminal_size().columns) if stream.isatty() else text, err=err)
+
+
+def folded(text: str, width: int) -> str:
+    """The same with sentences of at most `width` characters a line; tables and indented lines stay as they are."""
+    lines = []
+    for line in text.split("\n"):
+        is_sentence = len(line) > width and "  " not in line and not line.startswith(" ")
+        lines += textwrap.wrap(line, width, break_long_words=False, break_on_hyphens=False) if is_sentence else [line]
+    return "\n".join(lines)
 
 
 @dataclass(frozen=True)
