@@ -38,7 +38,8 @@ def read(path: Path) -> list[dict[str, str]]:
     """Rows of {"text", "label"}."""
     with path.open(encoding="utf-8", newline="") as file:
         rows = csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
-        return [{"text": row["sentence"].strip(), "label": row["label"]} for row in rows]
+        text = next(name for name in rows.fieldnames or () if name != "label")
+        return [{"text": row[text].strip(), "label": row["label"]} for row in rows]
 
 
 class MarkovChain:
@@ -53,7 +54,10 @@ class MarkovChain:
 
     def write(self, rng: np.random.Generator) -> str:
         words = ["", ""]
-        while (word := str(rng.choice(self.next[words[-2], words[-1]]))) and len(words) < 40:
+        while len(words) < 40:
+            following = self.next[words[-2], words[-1]]
+            if not (word := following[rng.integers(len(following))]):
+                break
             words.append(word)
         return " ".join(words[2:])
 

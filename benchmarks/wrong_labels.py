@@ -84,6 +84,9 @@ def ways(x: np.ndarray, y: np.ndarray, seed: int) -> Iterator[tuple[str, np.ndar
         yield f"{name}, the heavier half of twice as many", more.indices[heavy], more.loss_weights[heavy]
         chosen = select(**given, quality=np.maximum(1.0 - lonely, 0.02), quality_factor=True, require_label=False)
         yield f"{name}, density as quality", chosen.indices, chosen.loss_weights
+        if name == "embeddings":
+            chosen = select(**given)
+            yield f"{name}, confident contradictions rejected", chosen.indices, chosen.loss_weights
         chosen = select(**given, require_label=True)
         yield f"{name}, `require_label`", chosen.indices, chosen.loss_weights
 
@@ -115,11 +118,14 @@ def measure(x: np.ndarray, y: np.ndarray, seeds: int) -> dict[str, np.ndarray]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data-dir", type=Path, help="folder with mnist and sst2")
-    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--only", choices=("digits", "MNIST", "SST-2"), help="one data set")
+    parser.add_argument("--seeds", type=int, default=3)
     given = parser.parse_args()
     warnings.simplefilter("ignore", ConvergenceWarning)
     sources = {"digits": digits} if given.data_dir is None else {"digits": digits, "MNIST": mnist, "SST-2": sst2}
     for name, source in sources.items():
+        if given.only not in (None, name):
+            continue
         print(f"\n{name}, {given.seeds} seeds: purity (weighted), accuracy\n")
         print("| selection | " + " | ".join(f"{share:.0%} wrong" for share in SHARES) + " |")
         print("|---" * (len(SHARES) + 1) + "|")

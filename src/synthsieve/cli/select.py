@@ -28,7 +28,7 @@ REFERENCE = (
 LEAK = "Reject rows at most this far from a row of --reference (default: only those that differ by rounding)."
 ROLE = "What --reference counts for: cover (its regions get rows), fill (its gaps do) or check (copies only)."
 REFERENCE_WEIGHT = "With --reference-role cover: the weight of the reference relative to that of all rows."
-REQUIRE_LABEL = "Reject rows that the classifier gives another label (default: only with --embeddings or --text)."
+REQUIRE_LABEL = "Reject rows that the classifier gives another label (default: with embeddings, if it is confident)."
 PER_CLASS = Option(False, "--keep-per-class", "--per-class", help="Apply --keep-fraction within each class.")
 BUDGET = "How many rows to select: a fraction of each class (0.1) or a total (500)."
 EPSILON = "Select the smallest set whose gradient bound is at most this (instead of --budget)."

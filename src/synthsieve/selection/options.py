@@ -83,8 +83,8 @@ class SelectionOptions:
         entropy_ceiling: in nats; rows at or above it are rejected. "auto" searches it with `ceiling_score`.
         keep_fraction: instead of a ceiling, keep this fraction of the rows, those with the lowest entropy.
         keep_per_class: apply `keep_fraction` within each class.
-        require_label: also reject rows that the classifier gives another label. By default, this is done with
-            embeddings, except in classes most of whose rows would be rejected (decision 0210).
+        require_label: also reject rows that the classifier gives another label. By default, with embeddings, those of
+            which it is confident, except in classes most of whose rows would be rejected (decision 0210).
         method: "auto", "exact", "fast", "stochastic" or "random".
         refine: exchange picks until no exchange lowers the bound.
         metric: of embeddings, "euclidean" or "cosine".

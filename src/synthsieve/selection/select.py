@@ -23,6 +23,7 @@ from synthsieve.selection.cross_validation import (
 from synthsieve.selection.entropy import Reason, Survivors, entropy_of, filter_rows, search_ceiling
 from synthsieve.selection.extension import ALL_ROWS, extend
 from synthsieve.selection.gradients import outer_product_factors, residuals_of
+from synthsieve.selection.kernels.blocks import row_blocks
 from synthsieve.selection.options import AUTO, Curvature, Metric, ReferenceRole, SelectionOptions
 from synthsieve.selection.reference import ReferenceFigures, coverage_of, default_leak_distance, nearest_rows
 from synthsieve.selection.result import Contradicted, Selection, count_reasons, lost_class_notes
@@ -131,7 +132,7 @@ def select(
     predicted = None if given.output is None else given.output.argmax(axis=1).astype(np.int32)
     compared, filtering = predicted, options
     if predicted is not None and embeddings is not None and options.require_label is None:
-        compared, weak = _without_weak_classes(given, predicted)
+        compared, weak = _confident_labels(given)
         filtering, notes = replace(options, require_label=True), notes + weak
     entropy, survivors = _filter(given, compared, filtering, ceiling_score)
     if rejected.any():
@@ -347,16 +348,39 @@ def _check_reference(
     return _Reference(points, indices, row, distance, float(least), role, notes)
 
 
-def _without_weak_classes(given: _Input, predicted: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:
-    """The predictions, replaced by the labels in classes most of whose rows get another label, and a note on those."""
+def _confident_labels(given: _Input) -> tuple[np.ndarray, tuple[str, ...]]:
+    """The class that the classifier is confident of, the label where it is of none; and a note on classes left out.
+
+    It is confident of a class if it gives it at least the mean probability that it gives rows of that class (confident
+    learning, Northcutt et al. 2021). Classes most of whose rows would get another label keep their labels.
+    """
     sizes = np.bincount(given.labels, minlength=len(given.names))
-    weak = np.bincount(given.labels[predicted == given.labels], minlength=len(sizes)) * 2 < sizes
+    total = np.zeros(len(sizes))
+    for part in row_blocks(len(given.labels), len(sizes)):
+        rows = np.arange(part.start, part.stop)
+        total += np.bincount(given.labels[part], _label_probability(given, rows), len(sizes))
+    threshold = np.where(sizes > 0, total / np.maximum(sizes, 1), np.inf)
+    confident = given.labels.copy()
+    for part in row_blocks(len(given.labels), len(sizes)):
+        rows = np.arange(part.start, part.stop)
+        p = given.residuals(rows)
+        p[np.arange(len(rows)), given.labels[part]] += 1.0
+        p[p < threshold] = -1.0
+        found = p.max(axis=1) > 0.0
+        confident[part][found] = p[found].argmax(axis=1)
+    weak = np.bincount(given.labels[confident == given.labels], minlength=len(sizes)) * 2 < sizes
     if not weak.any():
-        return predicted, ()
+        return confident, ()
     names = ", ".join(str(name) for name, is_weak in zip(given.names, weak, strict=True) if is_weak)
     more = names if len(names) < 80 else f"{names[:80]}... ({weak.sum()} in all)"
     note = f"the classifier gives another label to most rows of {more}: none of these was rejected for its label"
-    return np.where(weak[given.labels], given.labels, predicted), (note,)
+    return np.where(weak[given.labels], given.labels, confident), (note,)
+
+
+def _label_probability(given: _Input, rows: np.ndarray) -> np.ndarray:
+    """The probability of each row's own label."""
+    labels = given.labels[rows]
+    return 1.0 + given.residuals(rows)[np.arange(len(rows)), labels]
 
 
 def _also_rejected(survivors: Survivors, rejected: np.ndarray) -> Survivors:
