@@ -10,6 +10,8 @@ from synthsieve.data.dataset import Dataset, Examples, Kind
 from synthsieve.errors import ConfigError, InputError
 from synthsieve.evaluation.predict import probabilities
 from synthsieve.io.progress import NullProgress
+from synthsieve.models.chains import DrawSettings
+from synthsieve.models.generate import chain_seeds, draw_latents
 from synthsieve.settings import AugmentationSettings, PseudoLabelSettings, SamplingSettings, Settings, load_settings
 from synthsieve.training.augment import augment, filter_pool
 from synthsieve.training.data import TrainingData, class_shares, prior_of
@@ -104,6 +106,21 @@ def test_shares_may_be_given():
     assert given.model_.calibration.class_prior == (0.5, 0.5)
     with raises(InputError, "bad-class-prior"):
         fitted([0.2, 0.3, 0.5], x, y)
+
+
+def test_a_rare_class_can_be_asked_for():
+    """Most latents drawn for it are of it, among equally frequent classes."""
+
+    estimator = fitted("uniform", *unbalanced())
+    estimator.fit_reference()
+    reference = estimator.model_.reference
+    assert reference.mixture.log_shares.exp().tolist() == pytest.approx([0.5, 0.5])
+    assert float(reference.class_offsets[1]) > float(reference.class_offsets[0])
+    y = np.ones(200, dtype=np.int64)
+    chains = DrawSettings.of(estimator.settings_.sampling)
+    z = torch.from_numpy(draw_latents(estimator.model_, y, chain_seeds(0, y), chains=chains))
+    logits = estimator.model_.energy.class_logits(z) + reference.class_offsets
+    assert float((logits.argmax(dim=1) == 1).float().mean()) > 0.8
 
 
 def test_cross_fitting_gives_a_temperature(by_prior):

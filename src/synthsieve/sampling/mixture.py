@@ -17,6 +17,7 @@ MAX_ROWS = 600  # of a class, to keep the fit quick
 EM_STEPS = 40
 TOLERANCE = 1e-3  # nats per row: EM stops when the mean log-likelihood rises by less
 MIN_WEIGHT = 1e-3  # rows that belong to a class with less are left out
+MIN_ROWS = 10  # of a component, on average: with fewer its mean is a row that could be copied
 MIN_GAIN = 0.01  # nats per row that more components must gain on held-out rows
 
 
@@ -145,7 +146,7 @@ def _fit_best(
     """The fit with the number of components that held-out points choose."""
     names, index = np.unique(groups, return_inverse=True)
     held_out = rng.permutation(np.arange(len(names)) % FOLDS)[index] == 0
-    enough = [count for count in components if weights[~held_out].sum() >= 2 * count]
+    enough = [count for count in components if weights[~held_out].sum() >= MIN_ROWS * count]
     best, best_score = 1, -math.inf
     for count in enough if len(enough) > 1 else ():
         fitted = _em(z[~held_out], weights[~held_out], count, rng)
