@@ -151,9 +151,9 @@ def test_impossible_changes_are_refused(view, change):
         changed_settings(view.settings, **change)
 
 
-def test_a_budget_turns_everything_into_craig(view):
+def test_a_budget_turns_everything_into_herding(view):
     everything = view.settings.model_copy(update={"coreset": Coreset.EVERYTHING})
-    assert changed_settings(everything, budget=0.2).coreset is Coreset.CRAIG
+    assert changed_settings(everything, budget=0.2).coreset is Coreset.HERDING
     assert changed_settings(everything, budget=1.0).coreset is Coreset.EVERYTHING
 
 

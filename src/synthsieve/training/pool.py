@@ -212,7 +212,9 @@ def _check(pool: SyntheticPool) -> None:
         raise ValueError("it has class indices beyond its logits")
     if pool.x.ndim < 1 or len(pool.x) != len(pool.selected):
         raise ValueError(f"it has x {pool.x.shape} for {len(pool.selected)} selected samples")
-    for name, value in dict(pool.origin).items():
+    if not isinstance(pool.origin, dict):
+        raise ValueError("its origin is not a JSON object")
+    for name, value in pool.origin.items():
         if not isinstance(value, ORIGIN.get(name, object)):
             raise ValueError(f"its origin has {value!r} as {name}")
     offsets = pool.origin.get("class_offsets", [0.0] * sizes["c"])
