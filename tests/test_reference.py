@@ -57,7 +57,7 @@ def test_every_command_and_option(reference):
             if parameter.param_type_name == "option":
                 shown = [f"`{one}" in sections[name] for one in parameter.opts]
                 assert shown == [not hidden] * len(shown), f"{name} {parameter.opts}"
-            assert hidden or " ".join(parameter.help.split()).replace("|", "\\|") in sections[name]
+            assert hidden or " ".join((parameter.help or "").split()).replace("|", "\\|") in sections[name]
 
 
 def test_values_of_options_have_names():

@@ -32,6 +32,19 @@ OUTSIDE = {
 }
 DECISIONS = "development/decisions"
 SCRIPTS = "examples/scripts.md"
+# Generated pages exist on the site only, so the home page cannot link to them in the repository.
+HOME_LINKS = (
+    "Python interface, commands, settings and presets (generated from the code, on the site only)",
+    ", ".join(
+        f"[{words}](reference/{page}.md)"
+        for words, page in (
+            ("Python interface", "api"),
+            ("commands", "commands"),
+            ("settings", "settings"),
+            ("presets", "presets"),
+        )
+    ),
+)
 LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^(```.*?^```)", re.MULTILINE | re.DOTALL)
 HOST = r"""[^>]+{}=["']?(?:https?:)?//"""
@@ -102,6 +115,10 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
     where = {target: source for source, target in OUTSIDE.items()}.get(here, f"docs/{here}")
     if here.startswith("examples/"):
         where = here  # notebooks link to each other
+    if here == "index.md":
+        if HOME_LINKS[0] not in markdown:
+            raise PluginError("docs/index.md no longer has the words that become links to the reference")
+        markdown = markdown.replace(*HOME_LINKS)
     parts = FENCE.split(markdown)
     parts[::2] = [LINK.sub(lambda found: _link(found, where, here), part) for part in parts[::2]]
     return "".join(parts)
