@@ -248,7 +248,9 @@ BAD_FILES = {
     "numbers as text": ({"text": "score", "embeddings": None}, "text"),
     "out is the input": ({"out": "rows.jsonl"}, "out-is-input"),
     "a cluster": ({"cluster": "local"}, "cluster-options"),
-}
+    "a floor on a cluster": (
+        {"cluster": "local", "out": "chosen", "embeddings": None, "quality_floor": 1.0}, "cluster-options"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", BAD_FILES)
