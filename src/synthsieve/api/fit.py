@@ -145,8 +145,8 @@ def fit(
             scores = score_part(model, run.encoding, dataset, split, "test")
             match = attach_or_fit(run, model, dataset) if wants_reference(run.settings) else None
     best = result.best_step, result.validation_accuracy
-    figures = scores, result.seconds, result.drifts, match, calibration
-    return FitSummary(run, result.steps, *best, *figures, is_main=group.first)
+    seconds, drifts = result.seconds, result.drifts
+    return FitSummary(run, result.steps, *best, scores, seconds, drifts, match, calibration, is_main=group.first)
 
 
 def _create_or_resume(

@@ -71,7 +71,10 @@ def read_answers(path: Path) -> tuple[dict[str, Answers], dict[str, Any]]:
         if not isinstance(metadata, dict):
             raise ValueError("its metadata are not a JSON object")
         answers = {
-            part: Answers(*(stored[f"{part}_{name}"] for name in FIELDS), stored.get(f"{part}_{UNCALIBRATED}"))
+            part: Answers(
+                **{name: stored[f"{part}_{name}"] for name in FIELDS},
+                uncalibrated=stored.get(f"{part}_{UNCALIBRATED}"),
+            )
             for part in PARTS
             if f"{part}_y" in stored
         }
