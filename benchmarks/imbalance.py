@@ -185,9 +185,7 @@ def figures(task: Task, validation: np.ndarray, test: np.ndarray) -> dict[str, f
 def measure(task: Task, seed: int) -> dict[str, Any]:
     """All figures of one task, by way and model."""
     x, y = task.labeled
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        model = LatentEBMClassifier(random_state=seed).fit(x, y, unlabeled_X=task.unlabeled[0])
+    model = LatentEBMClassifier(random_state=seed).fit(x, y, unlabeled_X=task.unlabeled[0])
     found: dict[str, Any] = {}
     for name, make in ways(task, model, seed).items():
         train_x, train_y, weighted = make()
@@ -198,9 +196,7 @@ def measure(task: Task, seed: int) -> dict[str, Any]:
             options = {f"{last}__random_state": seed}
             if weighted:
                 options[f"{last}__class_weight"] = "balanced"
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ConvergenceWarning)
-                pipeline.set_params(**options).fit(train_x, train_y)
+            pipeline.set_params(**options).fit(train_x, train_y)
             found[name][student] = figures(
                 task, *(pipeline.predict_proba(part[0])[:, 1] for part in (task.validation, task.test))
             )
@@ -257,6 +253,8 @@ def main() -> None:
     parser.add_argument("--markdown", type=Path)
     options = parser.parse_args()
     torch.set_num_threads(1)
+    warnings.simplefilter("ignore", ConvergenceWarning)
+    warnings.filterwarnings("ignore", message=".*unknown category")
     units: list[Unit] = []
     if options.json and options.json.is_file():
         units = json.loads(options.json.read_text(encoding="utf-8"))

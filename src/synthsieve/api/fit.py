@@ -20,7 +20,6 @@ from synthsieve.evaluation.prior_match import PriorMatch
 from synthsieve.io.devices import Device, device_of
 from synthsieve.io.files import remove_stale_partials
 from synthsieve.io.locks import locked
-from synthsieve.io.logs import info
 from synthsieve.io.progress import NullProgress, Progress
 from synthsieve.models.calibration import Calibration
 from synthsieve.settings import Objective, Settings
@@ -88,7 +87,7 @@ def fit(
     threads: int | None = None,
     device: Device | str = Device.CPU,
     progress: Callable[[str], Progress] | None = None,
-    log: Callable[[str], None] = info,
+    log: Callable[[str], None] = print,
     **options: Unpack[SourceOptions],
 ) -> FitSummary:
     """Train a generative classifier on few labels and many unlabelled examples.
@@ -105,7 +104,7 @@ def fit(
         threads: torch threads of this process; None leaves the number as it is.
         device: "cpu" or "cuda".
         progress: returns the progress bar of a stage by its name; None shows none.
-        log: called with messages about the data and with warnings; by default they go to the logger `synthsieve`.
+        log: called with messages about the data and with warnings.
         options: label, text, schema, features, image_size, data_dir, test, validation, labels, config, overrides and
             seed, as for `run`.
     """
@@ -145,18 +144,9 @@ def fit(
             calibration = model.calibration
             scores = score_part(model, run.encoding, dataset, split, "test")
             match = attach_or_fit(run, model, dataset) if wants_reference(run.settings) else None
-    return FitSummary(
-        run,
-        result.steps,
-        result.best_step,
-        result.validation_accuracy,
-        test=scores,
-        seconds=result.seconds,
-        warnings=result.drifts,
-        prior_match=match,
-        calibration=calibration,
-        is_main=group.first,
-    )
+    best = result.best_step, result.validation_accuracy
+    seconds, drifts = result.seconds, result.drifts
+    return FitSummary(run, result.steps, *best, scores, seconds, drifts, match, calibration, is_main=group.first)
 
 
 def _create_or_resume(

@@ -72,7 +72,8 @@ def read_answers(path: Path) -> tuple[dict[str, Answers], dict[str, Any]]:
             raise ValueError("its metadata are not a JSON object")
         answers = {
             part: Answers(
-                **{name: stored[f"{part}_{name}"] for name in FIELDS}, uncalibrated=stored.get(f"{part}_{UNCALIBRATED}")
+                **{name: stored[f"{part}_{name}"] for name in FIELDS},
+                uncalibrated=stored.get(f"{part}_{UNCALIBRATED}"),
             )
             for part in PARTS
             if f"{part}_y" in stored
