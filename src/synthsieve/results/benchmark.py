@@ -134,7 +134,7 @@ class BenchmarkResult:
             f"further labels choose checkpoints and hyperparameters, {sizes['test']:,} measure; "
             f"{counted(seeds, 'seed')}. Each network has {np.median(budgets) / 1e9:,.0f} GFLOP to train, {share:g} "
             f"times the compute of our own preset, after {counted(len(METHODS[OURS].grid), 'trial')} of "
-            f"{TRIAL_SHARE:g} times that compute each. Differences are in points, paired by seed and test row. The "
+            f"{TRIAL_SHARE:g} times that each. Differences are in points, paired by seed and test row. The "
             "last column has the median seconds of one training.",
             "",
             f"| {' | '.join(self.head)} |",

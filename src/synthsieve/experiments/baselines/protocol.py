@@ -10,7 +10,7 @@ import copy
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -141,9 +141,13 @@ class Learner(ABC):
         """One step, at the point where the share `done` of the budget is spent."""
         for module in self.modules():
             module.train(module is not getattr(self, "averaged", None))
-        self.step(batch)
+        self.step(batch if len(batch.unlabeled_x) else self.without_unlabeled(batch))
         self.steps += 1
         self.average()
+
+    def without_unlabeled(self, batch: Batch) -> Batch:
+        """The batch of data without unlabelled rows: the labelled x stand for them."""
+        return replace(batch, unlabeled_x=batch.labeled_x)
 
     # What methods are built from.
 

@@ -70,6 +70,10 @@ class Ours(Learner):
         extra = {name: self._draw(name, size) for name, size in self._sizes().items() if f"{name}_x" in self.memory}
         take_step(self.state, replace(batch, **extra))
 
+    def without_unlabeled(self, batch: Batch) -> Batch:
+        """`take_step` has its own way."""
+        return batch
+
     def average(self) -> None:
         """`take_step` has done it."""
 
