@@ -80,7 +80,7 @@ class BenchmarkResult:
     def rows(self) -> list[tuple[str, ...]]:
         """The table: the best test score first."""
         compared = {one.arm: one for one in self.comparison.comparisons}
-        rows = []
+        rows: list[tuple[str, ...]] = []
         for arm in sorted(self.comparison.arms, key=lambda arm: -arm.mean):
             one, outcome = compared.get(arm.name), self.first[arm.name]
             verdict = "" if one is None else one.verdict.of_another()
@@ -169,8 +169,8 @@ class BenchmarkResult:
         layers: list[Layer] = []
         for i, name in enumerate(shown):
             share, score = _curve(self.first[name])
-            look = {"tone": SERIES[i % len(SERIES)], "dash": list(Dash)[i // len(SERIES)]}
-            layers.append(Line(name, numbers(share), numbers(100 * score), **look))
+            tone, dash = SERIES[i % len(SERIES)], list(Dash)[i // len(SERIES)]
+            layers.append(Line(name, numbers(share), numbers(100 * score), tone, dash))
         return Chart(
             title=f"{self.source}: {self.metric} against compute",
             description=self.answer,
