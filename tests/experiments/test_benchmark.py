@@ -51,9 +51,9 @@ def without_times(report):
 
 
 def test_benchmark_of_a_table_is_resumed(table, tmp_path, monkeypatch):
-    given = {**OPTIONS, "methods": "vat,logistic-regression,jem,ours-pseudo-labels"}
+    given = {**OPTIONS, "methods": "vat,logistic-regression,jem"}
     whole = synthsieve.benchmark(table, tmp_path / "whole", **given)
-    assert {row[0] for row in whole.rows()} == {"vat", "logistic-regression", "ours", "ours-pseudo-labels"}
+    assert {row[0] for row in whole.rows()} == {"vat", "logistic-regression", "ours"}
     assert whole.left_out == {"jem": "it needs x of continuous numbers, which those of table are not"}
     assert whole.sizes["test"] == 60  # cross-fitting: every label measures once
     assert whole.answer in (tmp_path / "whole" / "benchmark.md").read_text(encoding="utf-8")
@@ -82,7 +82,7 @@ def test_benchmark_of_a_table_is_resumed(table, tmp_path, monkeypatch):
 def test_the_best_trial_has_the_budget_that_counts(table, tmp_path):
     synthsieve.benchmark(table, tmp_path, methods="supervised", **OPTIONS)
     for folder in sorted(tmp_path.glob("seed-0/fold-*/supervised")):
-        trials = [read_answers(folder / f"trial-{i}.npz") for i in (1, 2, 3)]
+        trials = [read_answers(folder / f"trial-0.25-{i}.npz") for i in (1, 2, 3)]
         scores = [answers["validation"].right.mean() for answers, _ in trials]
         chosen = read_answers(folder / "1.npz")[1]["identity"]["parameters"]
         assert chosen == trials[int(np.argmax(scores))][1]["identity"]["parameters"]
@@ -144,7 +144,7 @@ def test_the_chart_has_a_curve_for_each_method(tmp_path):
 def test_damaged_answers_are_measured_again(table, tmp_path):
     given = {**OPTIONS, "methods": "supervised"}
     first = synthsieve.benchmark(table, tmp_path, **given)
-    path = tmp_path / "seed-0" / "fold-0" / "supervised" / "trial-1.npz"
+    path = tmp_path / "seed-0" / "fold-0" / "supervised" / "trial-0.25-1.npz"
     answers, metadata = read_answers(path)
     path.write_bytes(b"damaged")
     other = tmp_path / "seed-0" / "fold-0" / "supervised" / "1.npz"

@@ -19,6 +19,8 @@ from synthsieve.experiments.baselines.views import masked, mixed, noisy
 from synthsieve.settings import Metric, load_settings
 from synthsieve.training.batches import BatchSource
 from synthsieve.training.data import TrainingData
+from synthsieve.training.defaults import default_preset
+from tests.modalities import image, sound, table, text
 
 TINY = [
     *("model.encoder_width=32", "model.generator_width=16", "model.energy_width=16", "model.latent_dim=4"),
@@ -27,7 +29,12 @@ TINY = [
     *("sampling.training_steps=2", "sampling.num_steps=3", "comparison.pool_sizes=[40]"),
 ]
 # Methods whose publication shows or claims a gain from unlabelled data on such a problem.
-LEARN_MOONS = ("vat", "flow-gmm", "mean-teacher", "bad-gan", "ours")
+LEARN_MOONS = ("vat", "flow-gmm", "mean-teacher", "bad-gan", pytest.param("ours", marks=pytest.mark.slow))
+# The variants of ours share their code: two of them are enough for every day.
+OFTEN = [
+    pytest.param(name, marks=pytest.mark.slow) if name in ("ours-entropy", "ours-craig", "ours-pseudo-labels") else name
+    for name in METHODS
+]
 SLOW_TO_LEARN = {"vae-m1m2": 300}  # steps
 
 
@@ -68,7 +75,7 @@ def accuracy(learner, task):
     return answers_on(learner, task, "test").right.mean()
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", OFTEN)
 def test_learns_separable_classes(name):
     task = blobs()
     # Those of ours are in its settings.
@@ -93,7 +100,7 @@ class Killed(Exception):
     pass
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", OFTEN)
 def test_killed_and_resumed_ends_the_same(name, tmp_path):
     task, path = blobs(), tmp_path / "checkpoint.safetensors"
     task = Task(task.data, task.settings, share=0.3)  # of ours, 6 steps before samples and 3 with them
@@ -189,6 +196,29 @@ def test_methods_that_generate_x_refuse_words_and_categories():
     refusing = {name for name, method in METHODS.items() if method.refuses(text)}
     assert refusing == {"jem", "flow-gmm", "triple-gan", "bad-gan"}
     assert not any(method.refuses(image) for method in METHODS.values())
+
+
+@pytest.mark.parametrize("modality", [image, sound, table, text])
+def test_every_method_takes_every_kind_of_data_that_it_does_not_refuse(modality):
+    dataset = modality.dataset()
+    small = [setting for setting in TINY if not setting.startswith(("model.latent", "training.smoothness"))]
+    small += ["model.label_width=8", "data.labels=20", "data.validation=extra"]
+    settings = load_settings(default_preset("", dataset), small)
+    task = Task(TrainingData.prepare(dataset, settings), settings)
+    for name, method in METHODS.items():
+        if name != "ours-craig" and method.refuses(task.input_spec) is None:
+            learner = trained(name, task, 2)
+            learner.done = 0.9  # the second phase of methods that have two
+            learner.advance(next(BatchSource(task.data, task.settings)))
+            assert np.isfinite(answers_on(learner, task, "test").probabilities).all(), name
+
+
+def test_labeled_rows_stand_for_unlabeled_ones():
+    x, y = make_blobs(550, 4, centers=3, random_state=1)
+    task = task_of(x, y, len(y))
+    assert not len(task.data.split.unlabeled)
+    for name in ("vat", "flow-gmm", OURS):
+        assert accuracy(trained(name, task, 30), task) > 0.8, name
 
 
 def test_chosen_methods():

@@ -1,6 +1,6 @@
 """The benchmark: every method on the same splits with the same budget, tuned by the same number of trials.
 
-OUT/seed-S/METHOD/trial-N.npz         the answers of a trial on validation and test rows; .safetensors: unfinished
+OUT/seed-S/METHOD/trial-SHARE-N.npz   the answers of a trial on validation and test rows; .safetensors: unfinished
 OUT/seed-S/METHOD/SHARE.npz           those with the best hyperparameters and this share of our own training's compute
 OUT/seed-S/baselines/METHOD.npz       those of scikit-learn's methods
 OUT/seed-S/fold-K/                    the same with part K of the labels held out, where labels are few
@@ -32,7 +32,7 @@ from synthsieve.io.progress import Progress
 from synthsieve.settings import Settings
 from synthsieve.training.data import TrainingData
 
-TRIAL_SHARE = 0.25  # the budget of a trial
+TRIAL_SHARE = 0.25  # of the first budget, for a trial
 
 
 @dataclass(frozen=True)
@@ -82,9 +82,6 @@ class MethodJob:
 
     def run(self, origin: Origin, dataset: Dataset, *, report: Callable[[int], None]) -> None:
         remove_stale_partials(self.output_path.parent)
-        if self.trial is None and self.share == TRIAL_SHARE:  # the best trial had this budget
-            write_answers(self.output_path, *read_answers(self.after[self.best_trial]))
-            return
         task = Task(TrainingData.prepare(dataset, self.settings), self.settings, self.share)
         method, trial, started = METHODS[self.method], self.best_trial, time.monotonic()
         budget, checkpoint = budget_of(task), self.output_path.with_suffix(".safetensors")
@@ -151,14 +148,15 @@ class Benchmark:
 
     def trials(self, method: str, unit: Unit) -> list[MethodJob]:
         """Every set of hyperparameters of a method, with a part of the budget."""
+        share = TRIAL_SHARE * self.shares[0]
         return [
             MethodJob(
                 f"{method}, {unit}, trial {trial + 1}",
-                self.out / unit.path / method / f"trial-{trial + 1}.npz",
+                self.out / unit.path / method / f"trial-{share:g}-{trial + 1}.npz",
                 method,
                 trial,
                 self.settings_of(unit),
-                TRIAL_SHARE,
+                share,
             )
             for trial in range(len(METHODS[method].grid))
         ]

@@ -80,7 +80,7 @@ class BenchmarkResult:
     def rows(self) -> list[tuple[str, ...]]:
         """The table: the best test score first."""
         compared = {one.arm: one for one in self.comparison.comparisons}
-        rows = []
+        rows: list[tuple[str, ...]] = []
         for arm in sorted(self.comparison.arms, key=lambda arm: -arm.mean):
             one, outcome = compared.get(arm.name), self.first[arm.name]
             verdict = "" if one is None else one.verdict.of_another()
@@ -134,7 +134,7 @@ class BenchmarkResult:
             f"further labels choose checkpoints and hyperparameters, {sizes['test']:,} measure; "
             f"{counted(seeds, 'seed')}. Each network has {np.median(budgets) / 1e9:,.0f} GFLOP to train, {share:g} "
             f"times the compute of our own preset, after {counted(len(METHODS[OURS].grid), 'trial')} of "
-            f"{TRIAL_SHARE:g} times that compute each. Differences are in points, paired by seed and test row. The "
+            f"{TRIAL_SHARE:g} times that each. Differences are in points, paired by seed and test row. The "
             "last column has the median seconds of one training.",
             "",
             f"| {' | '.join(self.head)} |",
@@ -169,8 +169,8 @@ class BenchmarkResult:
         layers: list[Layer] = []
         for i, name in enumerate(shown):
             share, score = _curve(self.first[name])
-            look = {"tone": SERIES[i % len(SERIES)], "dash": list(Dash)[i // len(SERIES)]}
-            layers.append(Line(name, numbers(share), numbers(100 * score), **look))
+            tone, dash = SERIES[i % len(SERIES)], list(Dash)[i // len(SERIES)]
+            layers.append(Line(name, numbers(share), numbers(100 * score), tone, dash))
         return Chart(
             title=f"{self.source}: {self.metric} against compute",
             description=self.answer,

@@ -10,7 +10,7 @@ import copy
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -70,8 +70,8 @@ class Classifier(nn.Module):
         model = task.model
         self.encoder = Encoder(model, task.input_spec, rng=rng)
         hidden = [model.energy_width] * (model.energy_layers - 1)
-        sizes = {"hidden": hidden, "activation": model.energy_activation}
-        self.energy = Energy.mlp(model.latent_dim, task.num_classes, **sizes, rng=rng)
+        activation = model.energy_activation
+        self.energy = Energy.mlp(model.latent_dim, task.num_classes, hidden=hidden, activation=activation, rng=rng)
 
     def features(self, x: Tensor) -> Tensor:
         """The output of the encoder. (n, *shape), or embedded x -> (n, latent_dim)."""
@@ -92,7 +92,8 @@ class Learner(ABC):
     name: ClassVar[str]
     cites: ClassVar[str]  # the publication
     grid: ClassVar[tuple[dict[str, float], ...]]  # the arguments of `init` that are tried, the default first
-    semi_supervised: ClassVar[bool] = True
+    network: Any  # a `Classifier`, but for methods that cannot use it
+    averaged: Any
 
     def __init__(self, task: Task, **parameters: float) -> None:
         self.task = task
@@ -109,10 +110,14 @@ class Learner(ABC):
         """Why the method does not apply to such data; None where it does."""
         return None
 
-    def init(self, rate: float = 1.0) -> None:
+    @abstractmethod
+    def init(self, *args: Any, **parameters: Any) -> None:
+        """Build everything; the parameters are those of `grid`."""
+
+    def build_classifier(self, rate: float = 1.0) -> None:
         """The classifier network, its average, and its optimiser; `rate` is a factor on the learning rate."""
         self.network = Classifier(self.task, rng=self.rngs["weights"])
-        self.network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self.network.to(memory_format=torch.channels_last)
         attach_rng(self.network, self.rngs["dropout"])
         self.averaged = copy.deepcopy(self.network, {id(self.rngs["dropout"]): self.rngs["dropout"]})
         self.averaged.requires_grad_(False).eval()
@@ -141,9 +146,13 @@ class Learner(ABC):
         """One step, at the point where the share `done` of the budget is spent."""
         for module in self.modules():
             module.train(module is not getattr(self, "averaged", None))
-        self.step(batch)
+        self.step(batch if len(batch.unlabeled_x) else self.without_unlabeled(batch))
         self.steps += 1
         self.average()
+
+    def without_unlabeled(self, batch: Batch) -> Batch:
+        """The batch of data without unlabelled rows: the labelled x stand for them."""
+        return replace(batch, unlabeled_x=batch.labeled_x)
 
     # What methods are built from.
 

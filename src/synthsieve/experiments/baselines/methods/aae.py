@@ -27,7 +27,7 @@ class AAE(Learner):
     grid = ({"rate": 1.0}, {"rate": 0.3}, {"rate": 3.0})
 
     def init(self, rate: float) -> None:
-        super().init(rate)
+        self.build_classifier(rate)
         latent_dim, width, classes = self.task.model.latent_dim, self.task.model.energy_width, self.task.num_classes
         self.style = self.mlp(latent_dim, width, latent_dim)
         self.decoder = self.generator(latent_dim + classes)
@@ -43,9 +43,9 @@ class AAE(Learner):
         self.descend(-self.decoder.log_prob(x, torch.cat([y, z], dim=1)).mean(), "reconstruction")
         y, z = self._encode(batch.unlabeled_x)
         drawn_y, drawn_z = self.one_hot(self.random_classes(len(y))), self.normal(*z.shape)
-        judged = self._judge(drawn_y, drawn_z), self._judge(y.detach(), z.detach())
-        self.descend(sum(_real(each) for each in judged[0]) + sum(_real(-each) for each in judged[1]), "critics")
-        self.descend(sum(_real(each) for each in self._judge(y, z)), "encoder")
+        fake = self._judge(y.detach(), z.detach())
+        self.descend(_look_real(self._judge(drawn_y, drawn_z)) + _look_real(-fake), "critics")
+        self.descend(_look_real(self._judge(y, z)), "encoder")
         self.descend(self.cross_entropy(self.network(batch.labeled_x), batch))
 
     def _encode(self, x: Tensor) -> tuple[Tensor, Tensor]:
@@ -53,10 +53,11 @@ class AAE(Learner):
         features = self.network.features(x)
         return self.network.energy.class_probabilities(features), self.style(features)
 
-    def _judge(self, y: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
-        return self.class_critic(y), self.style_critic(z)
+    def _judge(self, y: Tensor, z: Tensor) -> Tensor:
+        """The logits of both discriminators. (n, 2)."""
+        return torch.cat([self.class_critic(y), self.style_critic(z)], dim=1)
 
 
-def _real(logits: Tensor) -> Tensor:
-    """-log sigmoid: low where the discriminator takes them for draws of the prior."""
-    return functional.softplus(-logits).mean()
+def _look_real(logits: Tensor) -> Tensor:
+    """-log sigmoid, summed over both: low where the discriminators take them for draws of the priors."""
+    return functional.softplus(-logits).mean(dim=0).sum()

@@ -37,7 +37,7 @@ class BadGAN(Learner):
         return needs_continuous(input_spec)
 
     def init(self, weight: float) -> None:
-        super().init()
+        self.build_classifier()
         self.weight = weight
         self.maker = self.generator(LATENTS)
         self.optimise("generator", self.maker.parameters(), momentum=0.5)

@@ -28,7 +28,7 @@ class FixMatch(Learner):
     grid = ({"threshold": 0.95}, {"threshold": 0.8}, {"threshold": 0.99})
 
     def init(self, threshold: float) -> None:
-        super().init()
+        self.build_classifier()
         self.threshold = threshold
 
     def step(self, batch: Batch) -> None:

@@ -25,6 +25,8 @@ DEQUANTIZE = 0.1  # standard deviation of noise on x, in standard deviations of 
 class Flow(nn.Module):
     """RealNVP (Dinh 2017): z = f(x) by affine couplings, each of which changes the half that the one before kept."""
 
+    order: Tensor
+
     def __init__(self, scale_and_shift: list[nn.Module], order: Tensor) -> None:
         super().__init__()
         self.couplings = nn.ModuleList(scale_and_shift)

@@ -33,7 +33,7 @@ class JEM(Learner):
         return needs_continuous(input_spec)
 
     def init(self, weight: float) -> None:
-        super().init()
+        self.build_classifier()
         self.weight = weight
 
     def step(self, batch: Batch) -> None:

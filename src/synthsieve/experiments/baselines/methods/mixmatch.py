@@ -28,7 +28,7 @@ class MixMatch(Learner):
     grid = ({"weight": 10.0}, {"weight": 75.0}, {"weight": 1.0})
 
     def init(self, weight: float) -> None:
-        super().init()
+        self.build_classifier()
         self.weight = weight
 
     def step(self, batch: Batch) -> None:

@@ -7,8 +7,9 @@ Coreset selection and Entropic Regularization", NeurIPS 2022 workshop.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -67,14 +68,20 @@ class Ours(Learner):
         self.state.step = self.steps
         if is_due(self.steps, self.state.settings):
             self._choose()
-        extra = {name: self._draw(name, size) for name, size in self._sizes().items() if f"{name}_x" in self.memory}
+        sizes = {name: size for name, size in self._sizes().items() if f"{name}_x" in self.memory}
+        extra: dict[str, Any] = {name: self._draw(name, size) for name, size in sizes.items()}
         take_step(self.state, replace(batch, **extra))
+
+    def without_unlabeled(self, batch: Batch) -> Batch:
+        """`take_step` has its own way."""
+        return batch
 
     def average(self) -> None:
         """`take_step` has done it."""
 
     def predict_logits(self, x: Tensor) -> Tensor:
-        return self.averaged.predict_logits(x)
+        logits: Tensor = self.averaged.predict_logits(x)
+        return logits
 
     def _sizes(self) -> dict[str, int]:
         settings = self.state.settings
@@ -87,14 +94,12 @@ class Ours(Learner):
         if (pool := chosen.pool) is not None:
             self._keep("synthetic", pool.x, pool.y[pool.selected], pool.loss_weights)
         if (pseudo := chosen.pseudo) is not None and len(pseudo.y):
-            weights = torch.ones(len(pseudo.y)).numpy()
-            self._keep("pseudo", data.dataset.train.x[pseudo.rows], pseudo.y, weights)
+            self._keep("pseudo", data.dataset.train.x[pseudo.rows], pseudo.y, np.ones(len(pseudo.y)))
 
-    def _keep(self, name: str, *columns: object) -> None:
-        x, y, weights = columns
-        self.memory[f"{name}_x"] = self.to_tensor(self.task.data.encoding.encode(x))  # type: ignore[arg-type]
-        self.memory[f"{name}_y"] = torch.from_numpy(y)  # type: ignore[arg-type]
-        self.memory[f"{name}_weights"] = torch.from_numpy(weights).float()  # type: ignore[arg-type]
+    def _keep(self, name: str, x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> None:
+        self.memory[f"{name}_x"] = self.to_tensor(self.task.data.encoding.encode(x))
+        self.memory[f"{name}_y"] = torch.from_numpy(y)
+        self.memory[f"{name}_weights"] = torch.from_numpy(weights).float()
 
     def _draw(self, name: str, size: int) -> Examples:
         """A random batch of the chosen extra data."""

@@ -25,7 +25,7 @@ class PiModel(Learner):
     grid = ({"weight": 10.0}, {"weight": 30.0}, {"weight": 3.0})
 
     def init(self, weight: float) -> None:
-        super().init()
+        self.build_classifier()
         self.weight = weight
 
     def step(self, batch: Batch) -> None:

@@ -22,7 +22,7 @@ class PseudoLabels(Learner):
     grid = ({"weight": 3.0}, {"weight": 1.0}, {"weight": 0.3})
 
     def init(self, weight: float) -> None:
-        super().init()
+        self.build_classifier()
         self.weight = weight
 
     def step(self, batch: Batch) -> None:

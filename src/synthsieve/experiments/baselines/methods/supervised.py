@@ -12,7 +12,9 @@ class Supervised(Learner):
     name = "supervised"
     cites = "the labels alone"
     grid = ({"rate": 1.0}, {"rate": 0.3}, {"rate": 3.0})
-    semi_supervised = False
+
+    def init(self, rate: float) -> None:
+        self.build_classifier(rate)
 
     def step(self, batch: Batch) -> None:
         self.descend(self.cross_entropy(self.network(batch.labeled_x), batch))

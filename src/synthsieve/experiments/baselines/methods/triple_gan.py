@@ -37,7 +37,7 @@ class TripleGAN(Learner):
         return needs_continuous(input_spec)
 
     def init(self, generated: float) -> None:
-        super().init()
+        self.build_classifier()
         self.generated = generated
         classes, latent_dim = self.task.num_classes, self.task.model.latent_dim
         self.maker = self.generator(LATENTS + classes)

@@ -34,7 +34,7 @@ class M1M2(Learner):
     grid = ({"alpha": 100.0}, {"alpha": 10.0}, {"alpha": 1000.0})
 
     def init(self, alpha: float) -> None:
-        super().init()  # the encoder is that of M1, F is q(y given z1)
+        self.build_classifier()  # the encoder is that of M1, F is q(y given z1)
         self.alpha = alpha
         self.latent_dim, width = self.task.model.latent_dim, self.task.model.energy_width
         classes = self.task.num_classes

@@ -23,7 +23,7 @@ class VAT(Learner):
     grid = ({"radius": 1.0}, {"radius": 0.5}, {"radius": 2.0})
 
     def init(self, radius: float) -> None:
-        super().init()
+        self.build_classifier()
         self.radius = radius * self.task.settings.training.smoothness_radius
 
     def step(self, batch: Batch) -> None:
