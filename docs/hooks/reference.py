@@ -41,6 +41,7 @@ API_SECTIONS = {
         "report",
         "evaluate",
         "utility",
+        "benchmark",
         "serve",
         "select_file",
     ),

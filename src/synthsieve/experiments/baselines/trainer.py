@@ -19,7 +19,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
 from synthsieve.errors import CheckpointError, NonFiniteLossError
-from synthsieve.evaluation.answers import PARTS, Answers
+from synthsieve.evaluation.answers import FIELDS, PARTS, Answers
 from synthsieve.evaluation.predict import part_of, predict_rows
 from synthsieve.experiments.baselines.methods.ours import Ours
 from synthsieve.experiments.baselines.protocol import Learner, Task
@@ -189,7 +189,7 @@ def _restore(path: Path, learner: Learner, source: BatchSource, identity: Any) -
 
 
 def _answer_tensors(progress: Progress) -> dict[str, Tensor]:
-    found = {f"{part}/{name}": value for part, each in progress.answers.items() for name, value in vars(each).items()}
+    found = {f"{part}/{name}": getattr(each, name) for part, each in progress.answers.items() for name in FIELDS}
     return named_tensors("answers", {name: torch.from_numpy(value) for name, value in found.items()})
 
 
