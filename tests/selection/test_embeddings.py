@@ -115,10 +115,19 @@ def test_rows_whose_label_the_classifier_contradicts_are_rejected():
 
 def test_a_class_most_of_whose_rows_would_be_rejected_keeps_them_all():
     points = np.random.default_rng(0).normal(size=(300, 10))
-    labels = np.repeat(["common", "rare"], [290, 10])
+    points[:145, 0] += 8.0
+    labels = np.repeat(["a", "b", "rare"], [145, 145, 10])
     chosen = select(embeddings=points, labels=labels)
     assert not np.isin(np.flatnonzero(labels == "rare"), chosen.rejected).any()
     assert any("most rows of rare" in note for note in chosen.notes)
+
+
+def test_a_classifier_without_skill_rejects_no_label():
+    points = np.random.default_rng(0).normal(size=(300, 10))
+    chosen = select(embeddings=points, labels=np.arange(300) % 2)
+    assert chosen.num_rejected == 0
+    assert any("hardly better" in note for note in chosen.notes)
+    assert chosen.contradicted.survivors > 100
 
 
 def test_classes_too_small_for_a_classifier_are_covered_all_the_same():

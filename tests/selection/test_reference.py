@@ -97,14 +97,15 @@ def test_nearest_rows_are_exact_among_close_and_far_ones():
 def test_each_class_covers_its_own_reference():
     rows, labels = clustered(300, 60), np.repeat(["a", "b"], 150)
     real, names = clustered(40, 60, seed=5), np.repeat(["a", "b"], 20)
-    chosen = select(embeddings=rows, labels=labels, reference=real, reference_labels=names, require_label=False)
+    given = {"embeddings": rows, "labels": labels, "require_label": False}
+    chosen = select(**given, reference=real, reference_labels=names)
     for name in ("a", "b"):
         alone = select(embeddings=rows[labels == name], reference=real[names == name], budget=15)
         of_class = chosen.indices[labels[chosen.indices] == name]
         assert np.flatnonzero(labels == name)[alone.indices].tolist() == of_class.tolist()
-    without = select(embeddings=rows, labels=labels, reference=real)
+    without = select(**given, reference=real)
     assert any("reference has no labels" in note for note in without.notes)
-    assert without.indices.tolist() == select(embeddings=rows, labels=labels).indices.tolist()
+    assert without.indices.tolist() == select(**given).indices.tolist()
     assert np.isfinite(without.reference.coverage)
 
 

@@ -89,8 +89,8 @@ class Contradicted:
             return ()
         return (
             f"the classifier gives another label to {self.survivors / self.num_survivors:.1%} of the survivors and "
-            f"{self.selected / self.num_selected:.1%} of the selected rows: gradient coverage tends to pick wrong "
-            "labels, whose gradients are rare; require_label (--require-label) rejects such rows",
+            f"{self.selected / self.num_selected:.1%} of the selected rows: coverage tends to pick wrong labels, as "
+            "they are rare; require_label (--require-label) rejects such rows",
         )
 
 

@@ -34,6 +34,10 @@ if TYPE_CHECKING:
     from synthsieve.selection.coreset import Companions, PointSource
     from synthsieve.selection.curvature import CurvatureState
 
+# By default labels are checked only by a classifier that avoids at least this part of the errors of the most frequent
+# label.
+MIN_SKILL = 0.2
+NO_SKILL = "the classifier is hardly better than the most frequent label: no row was rejected for its label"
 NO_REFERENCE_LABELS = "the reference has no labels: it was only checked for copies, and counts for no class"
 
 
@@ -132,7 +136,7 @@ def select(
     predicted = None if given.output is None else given.output.argmax(axis=1).astype(np.int32)
     compared, filtering = predicted, options
     if predicted is not None and embeddings is not None and options.require_label is None:
-        compared, weak = _confident_labels(given)
+        compared, weak = _confident_labels(given, predicted)
         filtering, notes = replace(options, require_label=True), notes + weak
     entropy, survivors = _filter(given, compared, filtering, ceiling_score)
     if rejected.any():
@@ -348,13 +352,17 @@ def _check_reference(
     return _Reference(points, indices, row, distance, float(least), role, notes)
 
 
-def _confident_labels(given: _Input) -> tuple[np.ndarray, tuple[str, ...]]:
+def _confident_labels(given: _Input, predicted: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:
     """The class that the classifier is confident of, the label where it is of none; and a note on classes left out.
 
     It is confident of a class if it gives it at least the mean probability that it gives rows of that class (confident
-    learning, Northcutt et al. 2021). Classes most of whose rows would get another label keep their labels.
+    learning, Northcutt et al. 2021). Classes most of whose rows would get another label keep their labels, and so do
+    all rows if the classifier is hardly better than the most frequent label.
     """
     sizes = np.bincount(given.labels, minlength=len(given.names))
+    wrong, rest = float((predicted != given.labels).mean()), 1.0 - float(sizes.max() / sizes.sum())
+    if wrong > (1.0 - MIN_SKILL) * rest:
+        return given.labels, (NO_SKILL,)
     total = np.zeros(len(sizes))
     for part in row_blocks(len(given.labels), len(sizes)):
         rows = np.arange(part.start, part.stop)
