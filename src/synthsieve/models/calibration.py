@@ -14,7 +14,7 @@ RANGE = (0.1, 20.0)  # of temperatures
 MAX_SHOWN = 6  # classes in a sentence
 SPREAD = 0.5  # of log T: a few rows hardly move T from 1
 SMALLEST = 1e-45  # of float32
-MAX_OFFSET = 10.0  # nats: predictions without any doubt are not moved
+MAX_OFFSET = 1.0  # nats: predictions without doubt must not be moved by shares that few labels give
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from synthsieve.settings import ClassPrior, Metric, Settings
 from synthsieve.training.parallel import SINGLE_PROCESS, ProcessGroup
 from synthsieve.training.state import CPU, TrainState, init
 
+ERRORS = 2.0  # standard errors of a share, within which a mean prediction is not moved
 MATCHED_ROWS = 2000  # unlabelled rows whose mean prediction is moved to the class shares
 
 
@@ -34,7 +35,7 @@ class ClassOffsets:
     """Offsets of log p, (num_classes,), by the class shares that the labels have."""
 
     shares: np.ndarray  # (num_classes,), summing to 1
-    to_labels: np.ndarray  # with them the mean prediction of the unlabelled rows is `shares`
+    to_labels: np.ndarray  # with them the mean prediction of the unlabelled rows is near `shares`
 
     @property
     def to_uniform(self) -> np.ndarray:
@@ -103,7 +104,10 @@ class TrainingData:
     def offsets(
         self, model: GenerativeClassifier, settings: Settings, calibration: Calibration | None = None
     ) -> ClassOffsets | None:
-        """What must be added to log p of `model` where labels are unbalanced; None where nothing must."""
+        """What must be added to log p of `model` where labels are unbalanced; None where nothing must.
+
+        A mean prediction that the labels do not contradict, within two standard errors of their shares, stays.
+        """
         shares = self.class_shares(settings)
         if shares is None or settings.training.class_prior is ClassPrior.MODEL:
             return None
@@ -111,7 +115,11 @@ class TrainingData:
         if len(rows) > MATCHED_ROWS:
             rows = np.sort(numpy_stream(settings.seed, "class prior").choice(rows, MATCHED_ROWS, replace=False))
         p = probabilities(model, self.encoding, self.dataset.train.x[rows], check=False, calibrated=False)
-        return ClassOffsets(shares, match_shares(p if calibration is None else calibration.apply(p), shares))
+        p = p if calibration is None else calibration.apply(p)
+        error = np.sqrt(shares * (1 - shares) / len(self.split.labeled))
+        if (np.abs(p.mean(axis=0) - shares) <= ERRORS * error).all():
+            return ClassOffsets(shares, np.zeros(len(shares)))
+        return ClassOffsets(shares, match_shares(p, shares))
 
 
 def class_shares(y: np.ndarray, num_classes: int) -> np.ndarray | None:
