@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -23,22 +24,27 @@ SETTINGS = [
     *("training.steps=8", "training.batch_labeled=10", "training.batch_unlabeled=10", "sampling.training_steps=2"),
     *("data.folds=3", "comparison.pool_sizes=[20]", "sampling.num_steps=2"),
 ]
-OPTIONS = {"label": "kind", "workers": 0, "overrides": SETTINGS, "log": lambda _: None}
+METHODS = "supervised,logistic-regression,jem"
+OPTIONS = {"methods": METHODS, "label": "kind", "workers": 0, "overrides": SETTINGS, "log": lambda _: None}
 
 
-@pytest.fixture
-def table(tmp_path):
-    rng, path = np.random.default_rng(0), tmp_path / "table.csv"
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    rng, path = np.random.default_rng(0), tmp_path_factory.mktemp("data") / "table.csv"
     with path.open("w", newline="", encoding="utf-8") as file:
         rows = csv.writer(file)
         rows.writerow(["a", "b", "word", "kind"])
         for i in range(90):
             c = i % 2
             label = "" if i >= 60 else "xy"[c]
-            rows.writerow(
-                [*(f"{v:.3f}" for v in rng.normal(size=2) + 2 * c), "red" if rng.random() < 0.5 else "blue", label]
-            )
+            numbers = [f"{value:.3f}" for value in rng.normal(size=2) + 2 * c]
+            rows.writerow([*numbers, "red" if rng.random() < 0.5 else "blue", label])
     return path
+
+
+@pytest.fixture(scope="module")
+def whole(table, tmp_path_factory):
+    return synthsieve.benchmark(table, tmp_path_factory.mktemp("whole"), **OPTIONS)
 
 
 def without_times(report):
@@ -50,15 +56,15 @@ def without_times(report):
     ]
 
 
-def test_benchmark_of_a_table_is_resumed(table, tmp_path, monkeypatch):
-    given = {**OPTIONS, "methods": "vat,logistic-regression,jem"}
-    whole = synthsieve.benchmark(table, tmp_path / "whole", **given)
-    assert {row[0] for row in whole.rows()} == {"vat", "logistic-regression", "ours"}
+def test_benchmark_of_a_table(whole):
+    assert {row[0] for row in whole.rows()} == {"supervised", "logistic-regression", "ours"}
     assert whole.left_out == {"jem": "it needs x of continuous numbers, which those of table are not"}
     assert whole.sizes["test"] == 60  # cross-fitting: every label measures once
-    assert whole.answer in (tmp_path / "whole" / "benchmark.md").read_text(encoding="utf-8")
-    assert (tmp_path / "whole" / "benchmark.svg").read_text(encoding="utf-8").startswith("<svg")
+    assert whole.answer in (whole.out / "benchmark.md").read_text(encoding="utf-8")
+    assert (whole.out / "benchmark.svg").read_text(encoding="utf-8").startswith("<svg")
 
+
+def test_an_interrupted_benchmark_is_resumed(whole, table, tmp_path, monkeypatch):
     started, poll = [], InProcessPool.poll
 
     def killed(self, *, seconds):
@@ -69,19 +75,20 @@ def test_benchmark_of_a_table_is_resumed(table, tmp_path, monkeypatch):
 
     monkeypatch.setattr(InProcessPool, "poll", killed)
     with pytest.raises(KeyboardInterrupt):
-        synthsieve.benchmark(table, tmp_path / "killed", **given)
-    resumed = synthsieve.benchmark(table, tmp_path / "killed", **given)
+        synthsieve.benchmark(table, tmp_path / "killed", **OPTIONS)
+    resumed = synthsieve.benchmark(table, tmp_path / "killed", **OPTIONS)
     assert len(started) == len(set(started)) + 1  # only the killed one was started twice
     assert without_times(resumed.as_dict()) == without_times(whole.as_dict())
 
     started.clear()
-    synthsieve.benchmark(table, tmp_path / "killed", **{**given, "budgets": "1,0.25"})
+    synthsieve.benchmark(table, tmp_path / "killed", **OPTIONS, budgets="1,0.25")
     assert {path.name for path in started} == {"0.25.npz"}  # nothing else is trained again
 
 
-def test_the_best_trial_has_the_budget_that_counts(table, tmp_path):
-    synthsieve.benchmark(table, tmp_path, methods="supervised", **OPTIONS)
-    for folder in sorted(tmp_path.glob("seed-0/fold-*/supervised")):
+def test_the_best_trial_has_the_budget_that_counts(whole):
+    folders = sorted(whole.out.glob("seed-0/fold-*/supervised"))
+    assert len(folders) == 3
+    for folder in folders:
         trials = [read_answers(folder / f"trial-0.25-{i}.npz") for i in (1, 2, 3)]
         scores = [answers["validation"].right.mean() for answers, _ in trials]
         chosen = read_answers(folder / "1.npz")[1]["identity"]["parameters"]
@@ -95,9 +102,10 @@ def test_wrong_input(table, tmp_path):
     for wrong in ("0", "", "a", "1,-1", "nan"):
         with raises(ConfigError, "bad-budget"):
             synthsieve.benchmark(table, tmp_path, budgets=wrong, **OPTIONS)
-    table.write_text("a,kind\n1,x\n2,y\n3,x\n", encoding="utf-8")
+    few = tmp_path / "few.csv"
+    few.write_text("a,kind\n1,x\n2,y\n3,x\n", encoding="utf-8")
     with raises(DataError, "no-test-rows"):
-        synthsieve.benchmark(table, tmp_path / "out", methods="vat", **OPTIONS)
+        synthsieve.benchmark(few, tmp_path / "out", **OPTIONS)
 
 
 def outcome(right):
@@ -141,13 +149,11 @@ def test_the_chart_has_a_curve_for_each_method(tmp_path):
     assert (chart.layers[0].y[0], chart.layers[0].y[-1]) == (pytest.approx(40), pytest.approx(50))
 
 
-def test_damaged_answers_are_measured_again(table, tmp_path):
-    given = {**OPTIONS, "methods": "supervised"}
-    first = synthsieve.benchmark(table, tmp_path, **given)
-    path = tmp_path / "seed-0" / "fold-0" / "supervised" / "trial-0.25-1.npz"
-    answers, metadata = read_answers(path)
-    path.write_bytes(b"damaged")
-    other = tmp_path / "seed-0" / "fold-0" / "supervised" / "1.npz"
-    write_answers(other, answers, {**metadata, "identity": {}})
-    again = synthsieve.benchmark(table, tmp_path, **given)
-    assert without_times(again.as_dict()) == without_times(first.as_dict())
+def test_damaged_answers_are_measured_again(whole, table, tmp_path):
+    out = shutil.copytree(whole.out, tmp_path / "copy")
+    folder = out / "seed-0" / "fold-0" / "supervised"
+    answers, metadata = read_answers(folder / "trial-0.25-1.npz")
+    (folder / "trial-0.25-1.npz").write_bytes(b"damaged")
+    write_answers(folder / "1.npz", answers, {**metadata, "identity": {}})
+    again = synthsieve.benchmark(table, out, **OPTIONS)
+    assert without_times(again.as_dict()) == without_times(whole.as_dict())
