@@ -327,7 +327,7 @@ def table(rows: list[dict], figures: dict[str, float], goals: tuple = GOALS) -> 
             lines.append(
                 f"{start} {row['seconds']:.2f} | {row['cpu_seconds']:.2f} | {row['peak_bytes'] / 1e6:,.0f} | {length} |"
             )
-    lines += ["", "| goal | reached | |", "|---|---|---|"]
+    lines += ["", "| goal | reached | |", "|---|---|---|"] if figures else []
     for words, name, met in goals:
         if name in figures:
             lines.append(f"| {words} | {figures[name]:.4g} | {'yes' if met(figures[name]) else 'no'} |")
