@@ -73,9 +73,13 @@ class BenchmarkResult:
         return self.validation.get(name, self.comparison.arm(name).mean)
 
     def _equals(self) -> str:
-        """The methods that cannot be told from the best one, beside those of the answer."""
+        """The methods that cannot be distinguished from the best one, beside those of the answer."""
         close = [one.arm for one in self.against_best.comparisons if one.verdict is Verdict.CANNOT_TELL]
-        return f" Not told apart from {self.best}: {listed(close)}." if close else " It is better than all others."
+        return (
+            f" Cannot be distinguished from {self.best}: {listed(close)}."
+            if close
+            else " It is better than all others."
+        )
 
     def rows(self) -> list[tuple[str, ...]]:
         """The table: the best test score first."""

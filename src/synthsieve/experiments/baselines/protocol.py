@@ -92,6 +92,7 @@ class Learner(ABC):
     name: ClassVar[str]
     cites: ClassVar[str]  # the publication
     grid: ClassVar[tuple[dict[str, float], ...]]  # the arguments of `init` that are tried, the default first
+    continuous_only: ClassVar[bool] = False  # for methods that move or generate x by gradients
     network: Any  # a `Classifier`, but for methods that cannot use it
     averaged: Any
 
@@ -108,6 +109,8 @@ class Learner(ABC):
     @classmethod
     def refuses(cls, input_spec: InputSpec) -> str | None:
         """Why the method does not apply to such data; None where it does."""
+        if cls.continuous_only and input_spec.kind not in CONTINUOUS:
+            return f"it needs x of continuous numbers, which those of {input_spec.kind} are not"
         return None
 
     @abstractmethod
@@ -289,13 +292,6 @@ class Learner(ABC):
                 index, _, field = key.partition("/")
                 moments.setdefault(int(index), {})[field] = tensor
             restore_optimiser(optimiser, {**optimiser.state_dict(), "state": moments})
-
-
-def needs_continuous(input_spec: InputSpec) -> str | None:
-    """The refusal of methods that move or generate x by gradients."""
-    if input_spec.kind in CONTINUOUS:
-        return None
-    return f"it needs x of continuous numbers, which those of {input_spec.kind} are not"
 
 
 def entropy(logits: Tensor) -> Tensor:

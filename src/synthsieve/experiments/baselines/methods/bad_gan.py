@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from synthsieve.data.input_spec import InputSpec
-from synthsieve.experiments.baselines.protocol import Learner, entropy, needs_continuous
+from synthsieve.experiments.baselines.protocol import Learner, entropy
 from synthsieve.models.networks.layers import fixed_statistics
 from synthsieve.training.step import Batch
 
@@ -31,10 +30,7 @@ class BadGAN(Learner):
     name = "bad-gan"
     cites = "Dai 2017"
     grid = ({"weight": 1.0}, {"weight": 0.5}, {"weight": 0.1})
-
-    @classmethod
-    def refuses(cls, input_spec: InputSpec) -> str | None:
-        return needs_continuous(input_spec)
+    continuous_only = True
 
     def init(self, weight: float) -> None:
         self.build_classifier()

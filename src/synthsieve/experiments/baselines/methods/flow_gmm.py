@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from synthsieve.data.input_spec import InputSpec
-from synthsieve.experiments.baselines.protocol import Learner, needs_continuous
+from synthsieve.experiments.baselines.protocol import Learner
 from synthsieve.experiments.baselines.views import noisy
 from synthsieve.training.step import Batch
 
@@ -54,12 +54,13 @@ class FlowGMM(Learner):
     name = "flow-gmm"
     cites = "Izmailov 2020"
     grid = ({"spread": 1.0}, {"spread": 0.5}, {"spread": 2.0})
+    continuous_only = True
 
     @classmethod
     def refuses(cls, input_spec: InputSpec) -> str | None:
         if math.prod(input_spec.shape) < 2:
             return "a flow needs two or more numbers for each x"
-        return needs_continuous(input_spec)
+        return super().refuses(input_spec)
 
     def init(self, spread: float) -> None:
         dim, rng = math.prod(self.task.input_spec.shape), self.rngs["weights"]

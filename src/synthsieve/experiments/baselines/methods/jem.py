@@ -9,8 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from synthsieve.data.input_spec import InputSpec
-from synthsieve.experiments.baselines.protocol import Learner, needs_continuous
+from synthsieve.experiments.baselines.protocol import Learner
 from synthsieve.training.step import Batch
 
 CHAIN_STEPS, STEP_SIZE, NOISE = 20, 1.0, 0.01
@@ -27,10 +26,7 @@ class JEM(Learner):
     name = "jem"
     cites = "Grathwohl 2020"
     grid = ({"weight": 0.1}, {"weight": 1.0}, {"weight": 0.01})
-
-    @classmethod
-    def refuses(cls, input_spec: InputSpec) -> str | None:
-        return needs_continuous(input_spec)
+    continuous_only = True
 
     def init(self, weight: float) -> None:
         self.build_classifier()

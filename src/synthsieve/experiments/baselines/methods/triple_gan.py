@@ -9,8 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from synthsieve.data.input_spec import InputSpec
-from synthsieve.experiments.baselines.protocol import Classifier, Learner, needs_continuous
+from synthsieve.experiments.baselines.protocol import Classifier, Learner
 from synthsieve.models.networks.layers import attach_rng, fixed_statistics
 from synthsieve.training.step import Batch
 
@@ -31,10 +30,7 @@ class TripleGAN(Learner):
     name = "triple-gan"
     cites = "Li 2017"
     grid = ({"generated": 0.1}, {"generated": 0.03}, {"generated": 0.5})
-
-    @classmethod
-    def refuses(cls, input_spec: InputSpec) -> str | None:
-        return needs_continuous(input_spec)
+    continuous_only = True
 
     def init(self, generated: float) -> None:
         self.build_classifier()
