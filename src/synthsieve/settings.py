@@ -236,7 +236,8 @@ class ModelSettings(_Section):
     label_width: int = Field(32, ge=1, le=MAX_WIDTH, description="Width of the label tower.")
     view: View = Field(View.PLAIN, description="Image preprocessing of the label tower, or of the only tower.")
     norm: Norm = Field(Norm.GROUP, description="Normalization layers of convolutional networks.")
-    dropout: float = Field(0.0, ge=0, lt=1, description="Dropout rate of the encoder.")
+    dropout: float = Field(0.0, ge=0, lt=1, description="Dropout rate of the label tower, or of the only tower.")
+    feature_dropout: float = Field(0.0, ge=0, lt=1, description="Dropout rate between blocks of a residual encoder.")
     word_dropout: float = Field(0.0, ge=0, lt=1, description="Share of words hidden from the text generator.")
     generator: NetworkKind = Field(NetworkKind.AUTO, description="Generator network.")
     generator_width: int = Field(32, ge=1, le=MAX_WIDTH, description="Width of the generator.")
@@ -279,8 +280,11 @@ class TrainingSettings(_Section):
     mutual_information_weight: float = Field(0.0, ge=0, description="Weight of H(mean p) - mean H(p) on unlabelled z.")
     mutual_information_ramp: int = Field(500, ge=1, description="Steps over which that weight rises from 0.")
     smoothness_weight: float = Field(0.0, ge=0, description="Weight of the change of p(y given x) near x.")
-    smoothness_radius: float = Field(1.0, gt=0, description="Length of the change of x, in units of the encoded x.")
+    smoothness_radius: float = Field(1.0, gt=0, description="Length of the change of x, as the label tower sees x.")
     smoothness_ramp: int = Field(500, ge=1, description="Steps over which that weight rises from 0.")
+    confident_above: float = Field(
+        1.0, gt=0, le=1, description="Smoothness pulls toward the predicted class itself above this probability."
+    )
     latent_smoothness_weight: float = Field(0.0, ge=0, description="The same for x + g(z + r) - g(z).")
     latent_smoothness_radius: float = Field(1.0, ge=0, description="Length of r, in latent units.")
     latent_smoothness_latents: Latents = Field(Latents.STYLE, description="Which latents r may change.")

@@ -1,6 +1,7 @@
 """Every term against its definition, worked out in another way."""
 
 import math
+from contextlib import contextmanager
 
 import pytest
 import torch
@@ -102,6 +103,38 @@ def test_roughness_finds_the_worst_direction_of_a_linear_classifier():
     # The direction's sign is a coin's toss (the divergence is even to second order); its line is not.
     assert max(found) == pytest.approx(worst, rel=1e-3)
     assert min(found) > 0.5 * worst
+
+
+def test_a_confident_target_is_nearly_the_predicted_class():
+    p = torch.tensor([[0.7, 0.2, 0.1], [0.02, 0.95, 0.03]])
+    target = objectives.confident_target(p.log(), 0.9).exp()
+    assert torch.allclose(target[0], p[0])
+    assert target[1].tolist() == pytest.approx([0.02 / 3, 0.98 + 0.02 / 3, 0.02 / 3], rel=1e-5)
+    assert torch.allclose(objectives.confident_target(p.log(), 1.0).exp(), p)
+
+
+def test_roughness_compares_with_its_target_and_probes_in_its_context():
+    def classify(x):
+        probed.append(inside)
+        return x @ torch.tensor([[1.0, 0.0], [-1.0, 0.0]]).T
+
+    @contextmanager
+    def probing():
+        nonlocal inside
+        inside = True
+        yield
+        inside = False
+
+    inside, probed = False, []
+    x = torch.tensor([[0.3, 5.0]])
+    log_p = classify(x).log_softmax(dim=1)
+    probed.clear()
+    target = torch.tensor([[0.999, 0.001]]).log()
+    rough = objectives.roughness(
+        classify, x, log_p, radius=0.0, rng=torch.Generator().manual_seed(0), target=target, probing=probing
+    )
+    assert probed == [True, False]
+    assert rough.item() == pytest.approx(objectives.divergence(target, log_p).item(), rel=1e-5)
 
 
 def linear_moves():

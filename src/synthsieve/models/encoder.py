@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -11,7 +12,7 @@ from torch import Tensor, nn
 from synthsieve.data.input_spec import InputSpec
 from synthsieve.io.random_streams import randn
 from synthsieve.models.modalities import Tower, networks_of
-from synthsieve.settings import ModelSettings, NetworkKind, View
+from synthsieve.settings import ModelSettings, NetworkKind
 
 LOG_SCALE_RANGE = (-6.0, 2.0)
 
@@ -72,12 +73,17 @@ class Encoder(nn.Module):
         self.style_latent_dim = settings.latent_dim - settings.label_latent_dim
         make = networks_of(input_spec).make_encoder
         self.label_tower: nn.Module | None = None
+        classifying: dict[str, Any] = {
+            "view": settings.view,
+            "dropout": settings.dropout,
+            "feature_dropout": settings.feature_dropout,
+        }
         if self.label_latent_dim:
             kind = settings.encoder if settings.label_encoder is NetworkKind.AUTO else settings.label_encoder
-            tower = Tower(2 * self.label_latent_dim, kind, settings.label_width, settings.view)
+            tower = Tower(2 * self.label_latent_dim, kind, settings.label_width, **classifying)
             self.label_tower = make(settings, input_spec, tower, rng=rng)
-        view = View.PLAIN if self.label_latent_dim else settings.view
-        tower = Tower(2 * self.style_latent_dim, settings.encoder, settings.encoder_width, view)
+            classifying = {}
+        tower = Tower(2 * self.style_latent_dim, settings.encoder, settings.encoder_width, **classifying)
         self.style_tower = make(settings, input_spec, tower, rng=rng)
 
     def forward(self, x: Tensor, share: GradientScale = WHOLE, label: Posterior | None = None) -> Posterior:
@@ -94,19 +100,19 @@ class Encoder(nn.Module):
         return _posterior(_scale_gradient(self.label_tower, x, share.label))
 
     def embed(self, x: Tensor) -> Tensor:
-        """x as continuous numbers, which `with_style_of` accepts too: x itself, unless its tower has `embed`."""
+        """x in the numbers in which smoothness is measured: x itself, unless its tower has `embed`."""
         tower = self.style_tower if self.label_tower is None else self.label_tower
         embedded: Tensor = tower.embed(x) if hasattr(tower, "embed") else x  # type: ignore[operator]
         return embedded
 
-    def with_style_of(self, x: Tensor, mean: Tensor) -> Tensor:
-        """The means of q with the label latents of x and the style latents of `mean`. (n, latent_dim).
+    def with_style_of(self, embedded: Tensor, mean: Tensor) -> Tensor:
+        """The means of q with the label latents of `embedded` and the style latents of `mean`. (n, latent_dim).
 
-        It skips the style tower where only the label latents matter; with one tower all of z comes from x.
+        It skips the style tower where only the label latents matter; with one tower all of z comes from `embedded`.
         """
-        if self.label_tower is None:
-            return _posterior(self.style_tower(x)).mean
-        return torch.cat([_posterior(self.label_tower(x)).mean, mean[:, self.label_latent_dim :]], dim=1)
+        tower = self.style_tower if self.label_tower is None else self.label_tower
+        latents = _posterior(getattr(tower, "forward_embedded", tower)(embedded)).mean
+        return latents if self.label_tower is None else torch.cat([latents, mean[:, self.label_latent_dim :]], dim=1)
 
 
 def _scale_gradient(tower: nn.Module, x: Tensor, share: float) -> Tensor:

@@ -25,19 +25,21 @@ from synthsieve.settings import Activation, ModelSettings, NetworkKind, View
 
 @dataclass(frozen=True)
 class Tower:
-    """The options of one tower of the encoder: outputs for each x, which network, its width, how it sees images."""
+    """One tower of the encoder: outputs for each x, which network, its width, how it sees images, dropout rates."""
 
     out_features: int
     kind: NetworkKind
     width: int
     view: View = View.PLAIN
+    dropout: float = 0.0
+    feature_dropout: float = 0.0
 
 
 MakeEncoder = Callable[..., nn.Module]
 """settings, input_spec, tower, rng -> a network x (n, *shape) -> (n, tower.out_features).
 
-If x is not continuous, the network has a method `embed`, x (n, *shape) -> floats, and its forward takes either:
-smoothness within a small radius is then measured there.
+Smoothness within a small radius is measured in x, or, if the network has a method `embed`, x (n, *shape) -> floats, in
+these numbers; `forward_embedded`, or else `forward`, then takes them instead of x.
 """
 MakeGenerator = Callable[..., Generator]  # settings, input_spec, rng -> p(x given z)
 
@@ -100,14 +102,12 @@ def make_array_encoder(
     shape = input_spec.shape
     kind = default_kind(shape) if tower.kind is NetworkKind.AUTO else tower.kind
     if kind is NetworkKind.MLP:
-        front: list[nn.Module] = []
-        if len(shape) == 3:
-            image_view = ImageView(tower.view, shape[0])
-            front, shape = [image_view], (image_view.channels, *shape[1:])
-        sizes = (prod(shape), *[tower.width] * settings.encoder_depth, tower.out_features)
+        view = ImageView(tower.view if len(shape) == 3 else View.PLAIN, shape[0])
+        inputs = prod(shape) // shape[0] * view.channels
+        sizes = (inputs, *[tower.width] * settings.encoder_depth, tower.out_features)
         network = MLP(sizes, activation=Activation.SILU, rng=rng)
-        return nn.Sequential(*front, nn.Flatten(), Dropout(settings.dropout), network)
-    options: dict[str, Any] = {"norm": settings.norm, "view": tower.view, "dropout": settings.dropout}
+        return convolutional.ImageEncoder(view, [nn.Flatten(), Dropout(tower.dropout), network])
+    options: dict[str, Any] = {"norm": settings.norm, "view": tower.view, "dropout": tower.dropout}
     makers: dict[NetworkKind, Callable[..., nn.Module]] = {
         NetworkKind.STRIDED: convolutional.StridedEncoder,
         NetworkKind.RESIDUAL: convolutional.ResidualEncoder,
@@ -117,6 +117,8 @@ def make_array_encoder(
         raise _unknown_network("encoder", kind, "mlp, strided, residual or wide-resnet")
     if kind is NetworkKind.WIDE_RESNET:
         options["depth"] = settings.encoder_depth
+    if kind is NetworkKind.RESIDUAL:
+        options["feature_dropout"] = tower.feature_dropout
     return build(lambda: makers[kind](shape, tower.out_features, width=tower.width, **options), rng=rng)
 
 

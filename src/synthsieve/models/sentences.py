@@ -106,7 +106,7 @@ def make_encoder(
         )
     width = tower.width if tower.kind is NetworkKind.STRIDED else 0
     vectors = _vectors(input_spec)
-    return make_sentence_encoder(vectors, tower.out_features, width=width, dropout=settings.dropout, rng=rng)
+    return make_sentence_encoder(vectors, tower.out_features, width=width, dropout=tower.dropout, rng=rng)
 
 
 def make_generator(settings: ModelSettings, input_spec: InputSpec, *, rng: torch.Generator) -> SentenceGenerator:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 import torch
@@ -88,6 +89,20 @@ def divergence(log_p: Tensor, log_q: Tensor) -> Tensor:
     return (log_p.exp() * (log_p - log_q)).sum(dim=1).mean()
 
 
+CERTAIN = 0.98  # the probability of its class in a confident target: the rest limits the size of the logits
+
+
+def confident_target(log_p: Tensor, above: float) -> Tensor:
+    """log_p (n, num_classes), with the rows whose largest probability is over `above` replaced by (almost) that class.
+
+    Where predictions are nearly always right, this spreads their class nearby (as in FixMatch, Sohn 2020).
+    """
+    highest, predicted = log_p.max(dim=1, keepdim=True)
+    rest = (1 - CERTAIN) / log_p.shape[1]
+    certain = torch.full_like(log_p, rest).scatter(1, predicted, CERTAIN + rest).log()
+    return torch.where(highest.exp() > above, certain, log_p)
+
+
 def roughness(
     classify: Callable[[Tensor], Tensor],
     x: Tensor,
@@ -96,6 +111,8 @@ def roughness(
     radius: float,
     rng: torch.Generator,
     move: Callable[[Tensor], Tensor] | None = None,
+    target: Tensor | None = None,
+    probing: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> Tensor:
     """How far the prediction turns within `radius` of x, in the direction in which it turns most.
 
@@ -109,13 +126,16 @@ def roughness(
     Args:
         classify: x (n, *shape) -> logits (n, num_classes), differentiable in what is to be trained.
         log_p: log p(y given x) (n, num_classes), held fixed.
+        target: what the prediction at x + r is compared with instead of `log_p`.
+        probing: the context in which the direction is found, for example one without dropout.
     """
     move = move or (lambda r: x + r)
     probe = _rescale(randn(x.shape, rng=rng).to(x), PROBE).requires_grad_()
-    (uphill,) = torch.autograd.grad(divergence(log_p, classify(move(probe)).log_softmax(dim=1)), probe)
+    with probing():
+        (uphill,) = torch.autograd.grad(divergence(log_p, classify(move(probe)).log_softmax(dim=1)), probe)
     with torch.no_grad():
         moved = move(_rescale(uphill, radius))
-    return divergence(log_p, classify(moved).log_softmax(dim=1))
+    return divergence(log_p if target is None else target, classify(moved).log_softmax(dim=1))
 
 
 PROBE = 0.1  # length of the random probe: large enough for float32 differences, small against an image's own norm

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,9 +11,9 @@ import torch
 from torch import Tensor
 
 from synthsieve.models.encoder import GradientScale, Posterior
-from synthsieve.models.networks.layers import fixed_statistics
+from synthsieve.models.networks.layers import fixed_statistics, without_dropout
 from synthsieve.sampling import langevin
-from synthsieve.settings import ChainStart, Classify, Latents, Norm, Objective
+from synthsieve.settings import ChainStart, Classify, Latents, Objective
 from synthsieve.training import objectives
 from synthsieve.training.drift import MAX_LOGIT
 from synthsieve.training.implicit import implicit_cross_entropy
@@ -90,15 +91,28 @@ def sample_prior(state: TrainState, z_posterior: Tensor) -> Tensor:
 
 
 def label_posteriors(state: TrainState, batch: Batch) -> Posterior | None:
-    """The label tower's posterior of every x of the batch, one pass for steps 3 and 6; None where step 5 changes it."""
-    model, unlabeled = state.model, batch.unlabeled_x
-    if model.encoder.label_tower is None or state.settings.training.label_tower_elbo_scale:
+    """The label tower's posterior of every x of the batch, for steps 3 and 6; None where step 5 changes it."""
+    encoder = state.model.encoder
+    if encoder.label_tower is None or state.settings.training.label_tower_elbo_scale:
         return None
-    if _in_one_pass(state):
-        return model.encoder.label_part(torch.cat([batch.classified_x(), unlabeled]))
-    with torch.no_grad():
-        without = model.encoder.label_part(unlabeled)
-    return Posterior.cat([model.encoder.label_part(batch.classified_x()), without])
+    labeled, unlabeled = _two_passes(state, batch, encoder.label_part)
+    return Posterior.cat([labeled, unlabeled])
+
+
+def _two_passes(state: TrainState, batch: Batch, encode: Callable[[Tensor], Posterior]) -> tuple[Posterior, Posterior]:
+    """q of the examples with a class, with dropout; and q of the unlabelled x, without: targets should not be noisy.
+
+    A batch norm takes its running statistics from the unlabelled x alone, which vary more and are seen as in
+    prediction. Only mutual information needs a gradient in their pass.
+    """
+    encoder, x = state.model.encoder, batch.classified_x()
+    if not len(batch.unlabeled_x):
+        return encode(x), encode(x)[:0]
+    with fixed_statistics(encoder):
+        labeled = encode(x)
+    needs_gradient = state.settings.training.mutual_information_weight > 0
+    with without_dropout(encoder), torch.set_grad_enabled(needs_gradient):
+        return labeled, encode(batch.unlabeled_x)
 
 
 def sample_posterior(state: TrainState, x: Tensor, label: Posterior | None = None) -> tuple[Posterior, Tensor]:
@@ -170,25 +184,13 @@ def _classify(state: TrainState, batch: Batch, seen: Posterior | None) -> tuple[
     x, unlabeled = batch.classified_x(), None
     if not len(batch.unlabeled_x) or not _uses_unlabeled(state):
         q = model.posterior(x, scale_gradient, None if seen is None else seen[: len(x)])
-    elif seen is not None or _in_one_pass(state):
+    elif seen is not None:
         both = model.posterior(torch.cat([x, batch.unlabeled_x]), scale_gradient, seen)
         q, unlabeled = both[: len(x)], both[len(x) :]
     else:
-        q = model.posterior(x, scale_gradient)
-        with torch.no_grad():
-            unlabeled = model.posterior(batch.unlabeled_x)
+        q, unlabeled = _two_passes(state, batch, lambda x: model.posterior(x, scale_gradient))
     z = q.mean if settings.train_on is Classify.MEAN else q.sample(rng=state.rngs["posterior"])
     return q, model.energy.class_logits(z), unlabeled
-
-
-def _in_one_pass(state: TrainState) -> bool:
-    """Whether labelled and unlabelled x go through the label tower together, with a gradient for both.
-
-    Only mutual information uses the gradient of the unlabelled. A batch norm needs one pass all the same: labelled x
-    are repeated often and vary less.
-    """
-    settings = state.settings
-    return settings.training.mutual_information_weight > 0 or settings.model.norm is Norm.BATCH
 
 
 def _uses_unlabeled(state: TrainState) -> bool:
@@ -229,6 +231,10 @@ def _unlabeled_loss(
         weight = settings.mutual_information_weight * ramp_at(state.step, settings.mutual_information_ramp)
         loss = loss - weight * metrics["mutual_information"]
     log_p = logits.detach().log_softmax(dim=1)
+    target = objectives.confident_target(log_p, settings.confident_above)
+
+    def probing() -> AbstractContextManager[None]:
+        return without_dropout(model.encoder)
 
     def classify(x: Tensor) -> Tensor:
         return model.energy.class_logits(model.encoder.with_style_of(x, mean))
@@ -237,14 +243,16 @@ def _unlabeled_loss(
     with fixed_statistics(model.encoder):
         if settings.smoothness_weight:
             embedded, radius = model.encoder.embed(x), settings.smoothness_radius
-            metrics["roughness"] = objectives.roughness(classify, embedded, log_p, radius=radius, rng=rng)
+            metrics["roughness"] = objectives.roughness(
+                classify, embedded, log_p, radius=radius, rng=rng, target=target, probing=probing
+            )
             weight = settings.smoothness_weight * ramp_at(state.step, settings.smoothness_ramp)
             loss = loss + weight * metrics["roughness"]
         if settings.latent_smoothness_weight:
             moving, radius = mean[:, _first_moved(state) :], settings.latent_smoothness_radius
             move = _along_generator(state, x, mean)
             metrics["latent_roughness"] = objectives.roughness(
-                classify, moving, log_p, radius=radius, rng=rng, move=move
+                classify, moving, log_p, radius=radius, rng=rng, move=move, target=target, probing=probing
             )
             weight = settings.latent_smoothness_weight * ramp_at(state.step, settings.latent_smoothness_ramp)
             loss = loss + weight * metrics["latent_roughness"]

@@ -3,20 +3,22 @@
 import pytest
 import torch
 
+from synthsieve.data.input_spec import InputSpec
 from synthsieve.errors import ConfigError
 from synthsieve.models.classifier import GenerativeClassifier
+from synthsieve.models.modalities import Tower, make_array_encoder
 from synthsieve.models.networks.convolutional import ResidualEncoder
 from synthsieve.models.networks.layers import (
     BatchNorm2d,
     Dropout,
-    IdentityConv2d,
     ImageView,
     attach_rng,
     build,
     fixed_statistics,
     norm_layer,
+    without_dropout,
 )
-from synthsieve.settings import ModelSettings, Norm, View
+from synthsieve.settings import ModelSettings, NetworkKind, Norm, View
 from tests.errors import raises
 
 IMAGES = [(3, 32, 32), (1, 28, 28), (1, 8, 8), (2, 12, 20)]
@@ -125,12 +127,27 @@ def test_group_norm_with_any_number_of_channels(channels):
     assert norm_layer(Norm.GROUP, channels)(x).shape == x.shape
 
 
-@pytest.mark.parametrize(("before", "after"), [(4, 4), (3, 7), (7, 3)])
-def test_identity_convolution_is_initialized_as_identity(before, after):
-    conv = build(lambda: IdentityConv2d(before, after, 3, 1, 1, bias=False), rng=torch.Generator().manual_seed(0))
-    x = torch.rand(2, before, 5, 6, generator=torch.Generator().manual_seed(1))
-    same = min(before, after)
-    assert torch.allclose(conv(x)[:, :same], x[:, :same], atol=1e-6)
+def test_without_dropout_nothing_is_dropped_and_no_random_number_is_drawn():
+    layer, rng = Dropout(0.5), torch.Generator().manual_seed(0)
+    attach_rng(layer, rng)
+    x, before = torch.ones(10, 10), rng.get_state()
+    with without_dropout(layer):
+        assert torch.equal(layer(x), x)
+    assert torch.equal(rng.get_state(), before)
+    assert not torch.equal(layer(x), x)
+
+
+@pytest.mark.parametrize("kind", ["mlp", "strided", "residual", "wide-resnet"])
+def test_smoothness_sees_images_as_the_encoder_does(kind):
+    tower = Tower(6, NetworkKind(kind), 4, View.GREY_CONTRAST)
+    rng = torch.Generator().manual_seed(0)
+    encoder = make_array_encoder(ModelSettings(encoder_depth=10), InputSpec.of((3, 8, 8)), tower, rng=rng)
+    encoder.eval()
+    x = torch.rand(5, 3, 8, 8, generator=torch.Generator().manual_seed(1))
+    embedded = encoder.embed(x)
+    assert embedded.shape == (5, 1, 8, 8)
+    assert torch.allclose(embedded.std(dim=(1, 2, 3)), torch.ones(5), atol=0.2)
+    assert torch.equal(encoder.forward_embedded(embedded), encoder(x))
 
 
 def test_batch_norm_within_fixed_statistics():

@@ -8,22 +8,27 @@ from math import prod
 from torch import Tensor, nn
 
 from synthsieve.errors import ConfigError
-from synthsieve.models.networks.layers import Dropout, IdentityConv2d, ImageView, image_size, norm_layer
+from synthsieve.models.networks.layers import Dropout, ImageView, image_size, norm_layer
 from synthsieve.settings import Norm, View
 
 
-class _Stack(nn.Module):
-    """Layers one after another."""
+class ImageEncoder(nn.Module):
+    """A view of the image, then layers one after another.
 
-    def __init__(self, layers: Sequence[nn.Module]) -> None:
+    `embed` gives the view, in whose numbers smoothness is measured, and `forward_embedded` what follows it.
+    """
+
+    def __init__(self, view: ImageView, layers: Sequence[nn.Module]) -> None:
         super().__init__()
-        self.layers = nn.Sequential(*layers)
+        self.embed = view
+        self.forward_embedded = nn.Sequential(*layers)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.layers(x)
+        output: Tensor = self.forward_embedded(self.embed(x))
+        return output
 
 
-class StridedEncoder(_Stack):
+class StridedEncoder(ImageEncoder):
     """Four convolutions, three of them strided, then a linear head: most work is at low resolution."""
 
     def __init__(
@@ -31,13 +36,14 @@ class StridedEncoder(_Stack):
     ) -> None:
         channels, height, across = image_size(shape)
         image_view = ImageView(view, channels)
-        layers: list[nn.Module] = [image_view]
+        layers: list[nn.Module] = []
         before = image_view.channels
         for after, kernel, stride in ((width, 5, 2), (2 * width, 3, 2), (3 * width, 3, 1), (3 * width, 3, 2)):
             layers += [nn.Conv2d(before, after, kernel, stride, kernel // 2), norm_layer(norm, after), nn.SiLU()]
             before = after
         positions = -(-height // 8) * -(-across // 8)
-        super().__init__([*layers, nn.Flatten(), Dropout(dropout), nn.Linear(before * positions, out_features)])
+        layers += [nn.Flatten(), Dropout(dropout), nn.Linear(before * positions, out_features)]
+        super().__init__(image_view, layers)
 
 
 class ResidualBlock(nn.Module):
@@ -48,10 +54,8 @@ class ResidualBlock(nn.Module):
 
     def __init__(self, before: int, after: int, *, norm: Norm, pool: bool) -> None:
         super().__init__()
-        self.enter = nn.Sequential(
-            IdentityConv2d(before, after, 3, 1, 1, bias=False), norm_layer(norm, after), nn.SiLU()
-        )
-        self.inner = nn.Sequential(IdentityConv2d(after, after, 3, 1, 1, bias=False), norm_layer(norm, after))
+        self.enter = nn.Sequential(nn.Conv2d(before, after, 3, 1, 1, bias=False), norm_layer(norm, after), nn.SiLU())
+        self.inner = nn.Sequential(nn.Conv2d(after, after, 3, 1, 1, bias=False), norm_layer(norm, after))
         self.leave = nn.Sequential(nn.MaxPool2d(2) if pool else nn.Identity(), nn.SiLU())
 
     def forward(self, x: Tensor) -> Tensor:
@@ -60,8 +64,10 @@ class ResidualBlock(nn.Module):
         return output
 
 
-class ResidualEncoder(_Stack):
+class ResidualEncoder(ImageEncoder):
     """Pixels folded 2 x 2 into channels, three residual blocks of width, 2 width and 3 width channels, a linear head.
+
+    `feature_dropout` is the dropout rate between blocks, `dropout` that before the head.
 
     A block halves the sides where both are even and stay at `MIN_SIDE` or more: positions within the image tell digits
     apart. 32 x 32 ends at 4 x 4, 28 x 28 at 7 x 7, 8 x 8 at 4 x 4.
@@ -70,18 +76,27 @@ class ResidualEncoder(_Stack):
     MIN_SIDE = 4
 
     def __init__(
-        self, shape: Sequence[int], out_features: int, *, width: int, norm: Norm, view: View, dropout: float = 0.0
+        self,
+        shape: Sequence[int],
+        out_features: int,
+        *,
+        width: int,
+        norm: Norm,
+        view: View,
+        dropout: float = 0.0,
+        feature_dropout: float = 0.0,
     ) -> None:
         channels, height, across = image_size(shape)
         image_view = ImageView(view, channels)
-        layers: list[nn.Module] = [image_view, nn.PixelUnshuffle(2)]
+        layers: list[nn.Module] = [nn.PixelUnshuffle(2)]
         before, sides = 4 * image_view.channels, (height // 2, across // 2)
         for index in (1, 2, 3):
             pool = index < 3 and all(side % 2 == 0 and side // 2 >= self.MIN_SIDE for side in sides)
-            layers.append(ResidualBlock(before, index * width, norm=norm, pool=pool))
+            layers += [ResidualBlock(before, index * width, norm=norm, pool=pool)]
+            layers += [Dropout(feature_dropout)] if index < 3 else []
             before, sides = index * width, (sides[0] >> pool, sides[1] >> pool)
         head = nn.Linear(before * sides[0] * sides[1], out_features)
-        super().__init__([*layers, nn.Flatten(), Dropout(dropout), head])
+        super().__init__(image_view, [*layers, nn.Flatten(), Dropout(dropout), head])
 
 
 class WideResNetBlock(nn.Module):
@@ -105,7 +120,7 @@ class WideResNetBlock(nn.Module):
         return self.inner(hidden) + (x if self.shortcut is None else self.shortcut(hidden))
 
 
-class WideResNet(_Stack):
+class WideResNet(ImageEncoder):
     """Wide ResNet (Zagoruyko 2016), the paper's encoder: pre-activation blocks in three groups, then a linear head.
 
     Args:
@@ -130,7 +145,7 @@ class WideResNet(_Stack):
                 code="network-depth",
             )
         image_view = ImageView(view, image_size(shape)[0])
-        layers: list[nn.Module] = [image_view, nn.Conv2d(image_view.channels, 16, 3, 1, 1, bias=False)]
+        layers: list[nn.Module] = [nn.Conv2d(image_view.channels, 16, 3, 1, 1, bias=False)]
         before = 16
         for after, first_stride in ((16 * width, 1), (32 * width, 2), (64 * width, 2)):
             for index in range((depth - 4) // 6):
@@ -138,7 +153,7 @@ class WideResNet(_Stack):
                 layers.append(WideResNetBlock(before, after, stride, norm=norm, dropout=dropout))
                 before = after
         layers += [norm_layer(norm, before), nn.LeakyReLU(0.1), nn.AdaptiveAvgPool2d(1), nn.Flatten()]
-        super().__init__([*layers, nn.Linear(before, out_features)])
+        super().__init__(image_view, [*layers, nn.Linear(before, out_features)])
 
 
 class StridedGenerator(nn.Module):
@@ -170,7 +185,7 @@ class StridedGenerator(nn.Module):
         return self.layers(self.linear(z).view(-1, *self.base))
 
 
-class DCGANGenerator(_Stack):
+class DCGANGenerator(nn.Module):
     """The DCGAN generator (Radford 2015) as the paper uses it: four transposed convolutions, tanh, no batch norm.
 
     z (n, latent_dim) -> x (n, channels, height, width) in (-1, 1). Channels are 4 width, 2 width, width, then the
@@ -179,6 +194,7 @@ class DCGANGenerator(_Stack):
     """
 
     def __init__(self, latent_dim: int, shape: Sequence[int], *, width: int) -> None:
+        super().__init__()
         channels, height, across = image_size(shape)
         doublings = 3 if height % 8 == 0 and across % 8 == 0 else 2
         base = (height >> doublings, across >> doublings)
@@ -187,7 +203,8 @@ class DCGANGenerator(_Stack):
         for index, (before, after) in enumerate(plan):
             layers.append(nn.ConvTranspose2d(before, after, *((4, 2, 1) if index < doublings else (3, 1, 1))))
             layers.append(nn.LeakyReLU(0.2) if index < len(plan) - 1 else nn.Tanh())
-        super().__init__(layers)
+        self.layers = nn.Sequential(*layers)
 
     def forward(self, z: Tensor) -> Tensor:
-        return self.layers(z[:, :, None, None])
+        x: Tensor = self.layers(z[:, :, None, None])
+        return x

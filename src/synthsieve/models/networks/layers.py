@@ -32,17 +32,11 @@ def build(make: Callable[[], Built], *, rng: torch.Generator) -> Built:
             bound = math.sqrt((3 if isinstance(part, nn.Linear) else 6) / fan_in)
             with torch.no_grad():
                 part.weight.uniform_(-bound, bound, generator=rng)
-                if isinstance(part, IdentityConv2d):
-                    nn.init.dirac_(part.weight[: part.in_channels])
                 if part.bias is not None:
                     part.bias.zero_()
         elif isinstance(part, nn.GroupNorm | nn.BatchNorm2d):
             part.reset_parameters()
     return module
-
-
-class IdentityConv2d(nn.Conv2d):
-    """A convolution that `build` initializes as the identity (dirac)."""
 
 
 class BatchNorm2d(nn.BatchNorm2d):
@@ -76,15 +70,29 @@ class Dropout(nn.Module):
         super().__init__()
         self.rate = rate
         self.rng: torch.Generator | None = None
+        self.enabled = True
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        if not self.training or self.rate == 0:
+        if not self.training or not self.enabled or self.rate == 0:
             return x
         if self.rng is None:
             raise RuntimeError("dropout in training mode needs a random generator: call attach_rng first")
         rng = self.rng
         mask = draw_rows(lambda size: torch.empty(size).bernoulli_(1 - self.rate, generator=rng), x.shape, rng)
         return x * mask.to(x) / (1 - self.rate)
+
+
+@contextmanager
+def without_dropout(module: nn.Module) -> Iterator[None]:
+    """A context in which no dropout of `module` drops anything: for predictions that serve as targets."""
+    parts = [part for part in module.modules() if isinstance(part, Dropout)]
+    for part in parts:
+        part.enabled = False
+    try:
+        yield
+    finally:
+        for part in parts:
+            part.enabled = True
 
 
 def attach_rng(module: nn.Module, rng: torch.Generator) -> None:
