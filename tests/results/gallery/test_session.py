@@ -1,8 +1,8 @@
 """Exports in the background, to new folders inside the run."""
 
 import json
-from pathlib import Path
 import threading
+from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
