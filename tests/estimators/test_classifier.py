@@ -154,7 +154,7 @@ def test_text_beside_numbers_is_refused(given):
         read_targets(given)
 
 
-def test_a_word_for_unlabelled_that_became_text_is_told(clouds):
+def test_a_marker_for_unlabelled_that_became_text_is_noted(clouds):
     x, y = clouds
     with pytest.warns(UserWarning, match="'-1' is taken as a class"):
         small(max_iter=1).fit(x, np.where(np.arange(120) < 60, np.array(["a", "b", "c"])[y], "-1"))
@@ -408,7 +408,7 @@ def test_weights_count_and_a_weight_of_nothing_leaves_a_row_out(clouds):
     assert mixed.score(x, y) > 0.8
 
 
-def test_settings_are_chosen_by_the_data_unless_told(clouds):
+def test_settings_are_chosen_by_the_data_unless_given(clouds):
     x, y = clouds
     assert small(max_iter=1, modality="vector").fit(x, y).settings_.model.latent_dim == 4
     wide = np.random.default_rng(0).normal(0, 1, (120, 200))
@@ -576,7 +576,7 @@ def test_augment_goes_on_from_a_fit_that_the_clock_ended(clouds, monkeypatch):
     assert estimator.augment(X_test=x, y_test=y).paired_comparison.num_items == (120,)
 
 
-def test_without_a_test_set_the_proof_is_by_cross_fitting(clouds):
+def test_without_a_test_set_the_comparison_is_by_cross_fitting(clouds):
     x, y = clouds
     done = small(max_iter=10).fit(x, np.where(np.arange(120) < 31, y, -1)).augment(cv=2)
     assert sum(done.paired_comparison.num_items) == 31

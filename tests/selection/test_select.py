@@ -51,7 +51,7 @@ BAD = {
     "method": ({"labels": LABELS, "logits": LOGITS, "method": "fastest"}, "method"),
     "curvature": ({"labels": LABELS, "logits": LOGITS, "curvature": "round"}, "curvature"),
     "curved gradients": ({"labels": LABELS, "gradients": LOGITS, "curvature": "softmax"}, "curvature"),
-    "nobody": ({"labels": LABELS, "logits": LOGITS, "entropy_ceiling": 1e-30}, "no-survivors"),
+    "no survivors": ({"labels": LABELS, "logits": LOGITS, "entropy_ceiling": 1e-30}, "no-survivors"),
     "no entropy": ({"labels": LABELS, "gradients": LOGITS, "entropy_ceiling": 1.0}, "no-output"),
     "auto": ({"labels": LABELS, "logits": LOGITS, "entropy_ceiling": "auto"}, "ceiling-score"),
     "ceiling": ({"labels": LABELS, "logits": LOGITS, "entropy_ceiling": "low"}, "entropy-ceiling"),

@@ -60,7 +60,7 @@ def link_or_copy(path: Path, name: Path) -> None:
 
 
 @contextmanager
-def folder_written_atomically(path: Path) -> Iterator[Path]:
+def atomic_folder(path: Path) -> Iterator[Path]:
     """Yield a new folder beside `path` to fill; on success it replaces `path`, on failure it is removed.
 
     What `path` held before is removed only when the new folder is complete. Leftovers of killed writers are removed.

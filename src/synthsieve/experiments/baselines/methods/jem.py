@@ -9,14 +9,14 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from synthsieve.experiments.baselines.protocol import Learner
+from synthsieve.experiments.baselines.protocol import BenchmarkMethod
 from synthsieve.training.step import Batch
 
 CHAIN_STEPS, STEP_SIZE, NOISE = 20, 1.0, 0.01
 BUFFER, RESTART = 2000, 0.05
 
 
-class JEM(Learner):
+class JEM(BenchmarkMethod):
     """loss = CE(x, y) + weight (f(sample) - f(u)), f = logsumexp of the logits, log p(x) = f(x) + const.
 
     Samples come from chains x' = x + step/2 grad f(x) + noise that continue from a replay buffer, of which one in
