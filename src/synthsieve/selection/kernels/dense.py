@@ -461,7 +461,7 @@ def _add_gains(product, a, b, norms, reach, weight, gains):  # type: ignore[no-u
 
 @approximate_kernel
 def _change_gains(product, some_norms, norms, old, new, weight, gains):  # type: ignore[no-untyped-def]
-    """Change the gains of candidates by points whose nearest pick came from `old` to `new`."""
+    """Change the gains of candidates by points whose distance to the nearest pick fell from `old` to `new`."""
     zero, two = np.float32(0.0), np.float32(2.0)
     for i in range(product.shape[0]):
         total, norm = zero, some_norms[i]
