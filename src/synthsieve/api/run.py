@@ -21,9 +21,8 @@ from synthsieve.experiments.experiment import Experiment, cross_fitting_of
 from synthsieve.experiments.workers import default_workers
 from synthsieve.io.files import parse_json, write_json
 from synthsieve.io.locks import locked
-from synthsieve.io.logs import info
 from synthsieve.io.printable import listed
-from synthsieve.io.progress import NullProgress, Progress
+from synthsieve.io.progress import NullProgress, Progress, info
 from synthsieve.results.labeled_set import write_labeled_set
 from synthsieve.results.markdown import NOTHING_TO_CHOOSE_ON
 from synthsieve.results.outcome import Outcome, keep_model, keep_synthetic, run_experiment

@@ -29,7 +29,7 @@ class SampleResult:
     classes: tuple[str, ...]  # the class names of the model
     drawn_classes: tuple[str, ...]  # the class names that were drawn
     samples: Samples | None  # the arrays; None with a cluster, whose shards may not fit into memory
-    readable: list[Path]  # files for people beside `path`: a picture, a table, sounds or sentences
+    readable: list[Path]  # readable files next to `path`: a picture, a table, sounds or sentences
     shards: list[Path] | None = None  # with a cluster, the files in `path`
     drawn_by: str = ""  # how latents were drawn, in words
 

@@ -22,7 +22,7 @@ class Batches:
 
     def __init__(self, num_rows: int, batch_size: int, *, rng: np.random.Generator) -> None:
         check(num_rows >= 1, "batches need at least one row to draw from, but there is none", "no-rows")
-        check(batch_size >= 1, f"batch_size must be at least 1, but {batch_size} came", "batch-size")
+        check(batch_size >= 1, f"batch_size must be at least 1, got {batch_size}", "batch-size")
         self.num_rows = num_rows
         self.batch_size = batch_size
         self._rng = rng

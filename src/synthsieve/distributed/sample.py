@@ -55,7 +55,7 @@ class SampleJob:
 
 
 def sample_shards(job: SampleJob, *, engine: Engine, progress: Progress | None = None) -> list[Path]:
-    """Draw `per_class` samples of each class into OUT/part-NNNNN.parquet, beside OUT/_samples.json; all or none.
+    """Draw `per_class` samples of each class into OUT/part-NNNNN.parquet, next to OUT/_samples.json; all or none.
 
     The samples are those of `draw_samples` with one thread. Columns: `class`, `latent`, `chain_seed`, `x` (flat; its
     shape is in _samples.json), `logit_CLASS` for every class, `entropy`. `synthsieve select` reads the folder.

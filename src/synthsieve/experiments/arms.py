@@ -31,7 +31,7 @@ class Group(StrEnum):
 
 
 class Arm(StrEnum):
-    """The extra data of augmented training beside labelled and unlabelled examples; or no augmented training."""
+    """The extra data of augmented training besides labelled and unlabelled examples; or no augmented training."""
 
     SUPERVISED = "supervised only"
     PRETRAINED = "pretrained"
@@ -94,7 +94,7 @@ ORACLE = "oracle"  # the folder of the classifier that measures how pure pools a
 
 
 REAL = (Arm.SUPERVISED, Arm.PRETRAINED, Arm.REAL_ONLY)
-# The standard variants answer whether samples, the filter and the coreset help, each beside a control; the quick ones
+# The standard variants answer whether samples, the filter and the coreset help, each with a control; the quick ones
 # only whether the selected samples help.
 VARIANTS = {
     VariantSet.STANDARD: (*REAL, Arm.ALL, Arm.ENTROPY, Arm.ENTROPY_RANDOM, Arm.CRAIG, Arm.PSEUDO),

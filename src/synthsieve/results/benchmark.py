@@ -73,7 +73,7 @@ class BenchmarkResult:
         return self.validation.get(name, self.comparison.arm(name).mean)
 
     def _equals(self) -> str:
-        """The methods that cannot be distinguished from the best one, beside those of the answer."""
+        """The methods that cannot be distinguished from the best one, other than those of the answer."""
         close = [one.arm for one in self.against_best.comparisons if one.verdict is Verdict.CANNOT_TELL]
         return (
             f" Cannot be distinguished from {self.best}: {listed(close)}."

@@ -135,7 +135,7 @@ def _calibration_of(experiment: Experiment, entry: TableEntry) -> Calibration:
 
 
 def keep_synthetic(experiment: Experiment, entry: TableEntry) -> list[Path]:
-    """Write the samples that the chosen variant was trained on: OUT/synthetic.npz, and readable files beside it.
+    """Write the samples that the chosen variant was trained on: OUT/synthetic.npz, and readable files next to it.
 
     Nothing is written for a variant without a pool.
     """

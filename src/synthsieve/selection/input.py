@@ -198,7 +198,7 @@ class Reference(NamedTuple):
     notes: tuple[str, ...]
 
     def companions(self, given: Input, kept: np.ndarray, options: SelectionOptions) -> Companions | None:
-        """The real rows as points beside the survivors; None if they count for nothing."""
+        """The real rows as points next to the survivors; None if they count for nothing."""
         idle = self.role is ReferenceRole.COVER and not options.reference_weight
         if self.labels is None or self.role is ReferenceRole.CHECK or idle:
             return None

@@ -51,7 +51,7 @@ class Metric(StrEnum):
 
 
 class ReferenceRole(StrEnum):
-    """What the rows of a reference count for, beside the check for copies of them.
+    """What the rows of a reference count for, apart from the check for copies of them.
 
     `cover`: they are to be represented, too, so that regions of the reference get picks. `fill`: they count as picked,
     so that picks go where the reference has none. `check`: nothing.

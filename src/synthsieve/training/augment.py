@@ -71,7 +71,7 @@ def augment(
 ) -> tuple[SyntheticPool, Outcomes]:
     """Draw a pool, filter it by entropy and select from it (Algorithm 1, step 7).
 
-    The pool holds the outcomes, too; beside it they come with the figures of the selection: yield per class, entropy
+    The outcomes, which the pool holds as well, also have the figures of the selection: yield per class, entropy
     quantiles, gradient error and bound, largest weight.
 
     Args:

@@ -48,7 +48,7 @@ def method_names() -> list[str]:
 
 
 def chosen_methods(names: Sequence[str] | None) -> list[str]:
-    """The methods of these names, in the order of the table, with our own beside them; None takes all."""
+    """The methods of these names, in the order of the table, with our own among them; None takes all."""
     known = method_names()
     if names is None:
         return known

@@ -20,7 +20,7 @@ class JEM(BenchmarkMethod):
     """loss = CE(x, y) + weight (f(sample) - f(u)), f = logsumexp of the logits, log p(x) = f(x) + const.
 
     Samples come from chains x' = x + step/2 grad f(x) + noise that continue from a replay buffer, of which one in
-    twenty starts anew at uniform noise.
+    twenty starts again at uniform noise.
     """
 
     name = "jem"
@@ -48,9 +48,9 @@ class JEM(BenchmarkMethod):
         if "buffer" not in self.memory:
             self.memory["buffer"] = uniform(BUFFER)
         rows = torch.randint(BUFFER, (len(like),), generator=rng)
-        anew = torch.rand(len(like), generator=rng) < RESTART
+        restart = torch.rand(len(like), generator=rng) < RESTART
         x = self.memory["buffer"][rows]
-        x[anew] = uniform(len(like))[anew]
+        x[restart] = uniform(len(like))[restart]
         self.network.eval()
         for _ in range(CHAIN_STEPS):
             x = x.detach().requires_grad_()

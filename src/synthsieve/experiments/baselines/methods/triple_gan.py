@@ -23,7 +23,7 @@ class TripleGAN(BenchmarkMethod):
 
     D tells the first from the others. G and C try to fool it, C by E over y ~ p(y given u) of -log D(u, y); C also
     learns the labels, and the generated pairs with weight `generated` (alpha_P). The discriminator has the network of
-    the classifier and sees y beside its features. The publication also adds a consistency loss on some data; there is
+    the classifier and sees y with its features. The publication also adds a consistency loss on some data; there is
     none here.
     """
 
