@@ -17,7 +17,7 @@ class Batches:
     A batch at the end of an epoch is filled from the next one, so that every batch is full: 50 rows in batches of 100
     come exactly twice in each. `rng` belongs to this object; nothing else may draw from it.
 
-    The state is small: the generator's state before the current epoch was shuffled, and the position in the epoch.
+    The state is small: that of `rng` before the current epoch was shuffled, and the position in the epoch.
     """
 
     def __init__(self, num_rows: int, batch_size: int, *, rng: np.random.Generator) -> None:

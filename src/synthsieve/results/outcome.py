@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-import torch
 
 from synthsieve.data.dataset import Dataset, Kind
+from synthsieve.evaluation.predict import draw_and_score
 from synthsieve.evaluation.quality import TemperatureRow, pool_quality, temperature_curve
 from synthsieve.experiments.arms import Arm, TableEntry
 from synthsieve.experiments.experiment import Experiment
@@ -179,7 +179,6 @@ def write_figures(folder: Path, run: RunDirectory, curve: list[TemperatureRow], 
     return written
 
 
-@torch.no_grad()
 def _write_samples(folder: Path, run: RunDirectory, chains: LangevinSettings) -> list[Path]:
     """Fig. 1a, a row for each class; Fig. 1b, one class by entropy."""
     samples, by_entropy = folder / "fig-1a-samples.png", folder / "fig-1b-by-entropy.png"
@@ -188,7 +187,6 @@ def _write_samples(folder: Path, run: RunDirectory, chains: LangevinSettings) ->
     write_samples_figure(samples, drawn.x, drawn.y, columns=20)
     y = np.full(generate.BLOCK, min(FIGURE_CLASS, model.num_classes - 1))
     seeds = generate.chain_seeds(seed, y)
-    x = generate.decode(model, encoding, generate.draw_latents(model, y, seeds, chains=chains), seeds)
-    entropy = entropy_of_logits(model.predict_logits(model.to_tensor(encoding.encode(x))).numpy())
-    write_entropy_figure(by_entropy, x, entropy, columns=20, rows=5)
+    found = draw_and_score(model, encoding, y, seeds, chains=chains, keep_x=True)
+    write_entropy_figure(by_entropy, found["x"], entropy_of_logits(found["logits_x"]), columns=20, rows=5)
     return [samples, by_entropy]
