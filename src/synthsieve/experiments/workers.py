@@ -192,7 +192,7 @@ def default_workers() -> int:
 class InProcessPool:
     """Runs one task at a time in this process, single-threaded, as a worker would.
 
-    `poll` yields tasks with news and the steps they have done, None for one that is done.
+    `poll` yields tasks that have advanced, with the steps they have done; None for one that is done.
     """
 
     def __init__(self, origin: Origin) -> None:

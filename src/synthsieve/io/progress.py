@@ -1,6 +1,6 @@
 """Progress with time left: a bar on a terminal, plain lines elsewhere, nothing when quiet.
 
-Functions that take long accept a `Progress` and call it; only the command line decides which kind it is. Messages about
+Slow functions accept a `Progress` and call it; only the command line decides which kind it is. Messages about
 data and runs also go to the logger `synthsieve` (INFO; figures of training: DEBUG), which prints nothing by default.
 """
 

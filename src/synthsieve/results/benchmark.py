@@ -60,7 +60,7 @@ class BenchmarkResult:
         low, high = (-end for end in reversed(one.interval))
         gap = f"{in_points(-one.difference)} points of test {self.metric} against {rival}"
         gap += f" (95 % interval {span(low, high)})"
-        chosen = "validation" if self.validation else "test rows, for want of validation rows"
+        chosen = "validation" if self.validation else "test rows, as there are no validation rows"
         if Verdict.of(low, high) is Verdict.HELPS:
             return f"Use {self.best} here: the best on {chosen}, and {gap}.{self._equals()}"
         if Verdict.of(low, high) is Verdict.HURTS:
