@@ -1,11 +1,11 @@
-"""Few labels across kinds of data: our arms, their supervised twin and scikit-learn's rivals on the same splits.
+"""Few labels across kinds of data: our arms, their supervised baseline and scikit-learn's rivals on the same splits.
 
     python benchmarks/modalities.py --data digits --seeds 2 --out runs/modalities
     python benchmarks/modalities.py --data-dir DATA --out runs/modalities          every data set, 5 seeds
     python benchmarks/modalities.py --out runs/modalities --render-only
 
-A stopped run goes on where it was: every training and every rival's answer is kept under OUT. What is there, whole
-seeds at a time, goes to RESULTS.md and RESULTS.json.
+An interrupted run can be resumed: every training and every answer of a rival is kept under OUT. Finished results, whole
+seeds at a time, go to RESULTS.md and RESULTS.json.
 
 OUT/NAME/plan.json                what is compared, with all settings
 OUT/NAME/columns.json             for tables: real columns beside synthetic ones, of the first seed
@@ -65,7 +65,7 @@ class Comparison:
         folder: where all of it is kept.
         origin: where the data come from.
         settings: of our arms; the seed in it is not used.
-        twin: of the twin.
+        supervised_baseline: of that.
         seeds: each with its own split.
     """
 
@@ -93,11 +93,11 @@ class Comparison:
         sizes = self.settings.comparison.pool_sizes
         pool = sizes[min(1, len(sizes) - 1)]
         pooled = (Arm.CRAIG, Arm.CRAIG_PSEUDO)
-        cells = tuple(TableEntry(arm, pool if arm in pooled else 0) for arm in OURS.values())
-        return Experiment(self.folder, self.origin, self.settings, self.seeds, cells)
+        entries = tuple(TableEntry(arm, pool if arm in pooled else 0) for arm in OURS.values())
+        return Experiment(self.folder, self.origin, self.settings, self.seeds, entries)
 
     def jobs(self, dataset: Dataset) -> list[Job]:
-        """Our arms and the twin, seed by seed; nobody judges how pure the pools are."""
+        """Our arms and the supervised baseline, seed by seed, without the oracle classifier."""
         oracle = self.experiment.oracle
         ours = [
             replace(job, after=tuple(folder for folder in job.after if folder != oracle), oracle=None)
@@ -115,11 +115,11 @@ class Comparison:
         return sorted([*ours, *supervised_baselines], key=lambda job: job.settings.seed)
 
     def run(self, arm: str, seed: int) -> Path:
-        """The folder of one of our arms, or of the twin."""
+        """The folder of one of our arms, or of the supervised baseline."""
         if arm == SUPERVISED_BASELINE:
-            return self.folder / f"seed-{seed}" / "supervised-twin"
-        (cell,) = (cell for cell in self.experiment.cells if cell.arm is OURS[arm])
-        return self.experiment.folder(cell, Unit(seed))
+            return self.folder / f"seed-{seed}" / "supervised-baseline"
+        (entry,) = (entry for entry in self.experiment.entries if entry.arm is OURS[arm])
+        return self.experiment.folder(entry, Unit(seed))
 
     def rival(self, rival: Method, seed: int) -> Path:
         """The file of a rival's answer."""
@@ -142,7 +142,7 @@ class Comparison:
                 "kind": str(dataset.kind),
                 "origin": asdict(self.origin),
                 "settings": self.settings.model_dump(mode="json"),
-                "twin": self.supervised_baseline.model_dump(mode="json"),
+                "supervised_baseline": self.supervised_baseline.model_dump(mode="json"),
                 "seeds": list(self.seeds),
                 "versions": versions(),
                 "machine": {"cores": os.cpu_count(), "workers": workers, "threads_of_a_process": 1},
@@ -151,16 +151,16 @@ class Comparison:
 
     @classmethod
     def read_plan(cls, folder: Path, plan: dict[str, Any]) -> Comparison:
-        settings, supervised_baseline = (settings_from(plan[name]) for name in ("settings", "twin"))
+        settings, supervised_baseline = (settings_from(plan[name]) for name in ("settings", "supervised_baseline"))
         return cls(folder, Origin(**plan["origin"]), settings, supervised_baseline, tuple(plan["seeds"]))
 
 
 def compare(comparison: Comparison, dataset: Dataset, *, workers: int) -> None:
-    """Bring the rivals, our arms and the twin to their end."""
+    """Run the rivals, our arms and the supervised baseline."""
     comparison.experiment.check(dataset)
     for job in comparison.jobs(dataset):
         if RunDirectory.exists(job.folder):
-            RunDirectory.open(job.folder).check_unchanged(job.settings, dataset)  # the twins too
+            RunDirectory.open(job.folder).check_unchanged(job.settings, dataset)
     comparison.write_plan(dataset, workers)
     answer_rivals(comparison, dataset, workers=workers)
     name = comparison.folder.name
@@ -203,7 +203,9 @@ def gather(folder: Path) -> Evidence | None:
     splits = [RunDirectory.open(run).split for run in runs["joint"]]
     for name, each in answers.items():
         for split, given in zip(splits, each, strict=True):
-            assert given.metadata["split_hash"] == split.hash, f"{name} was judged on another split: remove its answers"
+            assert given.metadata["split_hash"] == split.hash, (
+                f"{name} was measured on another split: remove its answers"
+            )
     validation, test = (
         {
             **{arm: [answers_of(run)[part].right for run in each] for arm, each in runs.items()},
@@ -226,7 +228,7 @@ def gather(folder: Path) -> Evidence | None:
         grids={name: [given.metadata for given in each] for name, each in answers.items()},
         counts=splits[0].counts,
         metadata={
-            **{name: plan[name] for name in ("kind", "settings", "twin", "versions", "machine")},
+            **{name: plan[name] for name in ("kind", "settings", "supervised_baseline", "versions", "machine")},
             "split_hashes": {str(seed): split.hash for seed, split in zip(seeds, splits, strict=True)},
         },
         columns=_read_json(folder / COLUMNS) if (folder / COLUMNS).is_file() else None,

@@ -30,13 +30,13 @@ class Evidence:
         seeds: the finished ones.
         ours: names of our arms, the simpler first.
         rivals: names of the rivals.
-        validation: arm or rival -> bool (n,) a seed, which validation examples it gets right; the twin's too.
+        validation: arm or rival -> bool (n,) a seed, which validation examples it gets right.
         test: the same of test examples.
-        shared_items: all seeds are judged by the same test examples.
+        shared_items: all seeds are measured on the same test examples.
         seconds: arm or rival -> wall time of each seed; pretraining under the name of the first of `ours`.
         grids: rival -> what its grid came to, a seed at a time.
         counts: part -> class -> rows, of the first seed's split; unlabelled rows are counted under their true class.
-        about: settings, versions, split hashes: all that JSON must carry beside.
+        metadata: settings, versions and split hashes, for JSON.
         columns: for tables, figures of real beside synthetic columns; None otherwise.
     """
 
@@ -64,7 +64,7 @@ def write_report(results: Path, evidence: Sequence[Evidence], grid_notes: Sequen
 
 
 def conclude(evidence: Evidence) -> dict[str, Any]:
-    """All figures of one data set, for JSON: both proofs, the choices, accuracies on validation, times, settings."""
+    """All figures of one data set, for JSON: comparisons, choices, accuracies on validation, times, settings."""
     chosen = choices(evidence.validation, evidence.ours)
     validation, test = (
         {**right, CHOSEN: [right[arm][s] for s, arm in enumerate(chosen)]}
@@ -73,10 +73,10 @@ def conclude(evidence: Evidence) -> dict[str, Any]:
     accuracy = {name: [float(each.mean()) for each in right] for name, right in validation.items()}
     best_rival = max(evidence.rivals, key=lambda name: float(np.mean(accuracy[name])))
     ours = (*evidence.ours, CHOSEN)
-    against_twin = _prove(
+    against_supervised_baseline = _compare(
         test, SUPERVISED_BASELINE, (*ours, SUPERVISED_BASELINE, *evidence.rivals), evidence.shared_items
     )
-    against_rival = _prove(test, best_rival, (*ours, best_rival), evidence.shared_items)
+    against_rival = _compare(test, best_rival, (*ours, best_rival), evidence.shared_items)
     of_test = list(evidence.counts["test"].values())
     return {
         "name": evidence.name,
@@ -87,7 +87,7 @@ def conclude(evidence: Evidence) -> dict[str, Any]:
         "rivals": list(evidence.rivals),
         "chosen": dict(zip(map(str, evidence.seeds), chosen, strict=True)),
         "best_rival": best_rival,
-        "against_twin": against_twin.as_dict(),
+        "against_supervised_baseline": against_supervised_baseline.as_dict(),
         "against_best_rival": against_rival.as_dict(),
         "validation": accuracy,
         "grids": {name: list(each) for name, each in evidence.grids.items()},
@@ -103,7 +103,7 @@ def choices(validation: Right, ours: Sequence[str]) -> list[str]:
     return [max(ours, key=lambda arm: float(validation[arm][s].mean())) for s in seeds]
 
 
-def _prove(test: Right, baseline: str, names: Sequence[str], shared_items: bool) -> ComparisonResult:
+def _compare(test: Right, baseline: str, names: Sequence[str], shared_items: bool) -> ComparisonResult:
     right = {name: test[name] for name in names}
     return compare_paired(right, baseline=baseline, shared_items=shared_items, rng=numpy_stream(0, "paired_comparison"))
 
@@ -140,7 +140,7 @@ def _summary(sections: Mapping[str, dict[str, Any]]) -> list[str]:
         "|---|---|---|---|---|---|---|---|---|",
     ]
     for name, section in sections.items():
-        mean, rival = section["against_twin"]["mean"], section["best_rival"]
+        mean, rival = section["against_supervised_baseline"]["mean"], section["best_rival"]
         one = section["against_best_rival"]["comparisons"][CHOSEN]
         lines.append(
             f"| [{name}](#{name}) | {section['sizes']['labeled']:,} | {section['sizes']['unlabeled']:,} | "
@@ -151,7 +151,7 @@ def _summary(sections: Mapping[str, dict[str, Any]]) -> list[str]:
 
 
 def _section(section: dict[str, Any]) -> list[str]:
-    sizes, paired_comparison, machine = section["sizes"], section["against_twin"], section["machine"]
+    sizes, paired_comparison, machine = section["sizes"], section["against_supervised_baseline"], section["machine"]
     shared = "published" if paired_comparison["shared_test_examples"] else "held out separately for each seed"
     seeds = len(section["seeds"])
     return [
@@ -177,7 +177,7 @@ def _section(section: dict[str, Any]) -> list[str]:
 
 
 def _row(section: dict[str, Any], name: str) -> str:
-    paired_comparison = section["against_twin"]
+    paired_comparison = section["against_supervised_baseline"]
     each = ", ".join(_percent(value) for value in paired_comparison["scores"][name])
     mean = _percent(paired_comparison["mean"][name])
     shown = f"**{mean}**" if paired_comparison["mean"][name] == max(paired_comparison["mean"].values()) else mean
@@ -190,7 +190,7 @@ def _row(section: dict[str, Any], name: str) -> str:
 
 def standing(section: dict[str, Any]) -> str:
     """The best method on test, and our choice compared with the best scikit-learn method."""
-    mean, rival = section["against_twin"]["mean"], section["best_rival"]
+    mean, rival = section["against_supervised_baseline"]["mean"], section["best_rival"]
     first = max(mean.values())
     leaders = [name for name, value in mean.items() if value == first]
     ours = [name for name in leaders if name in section["ours"]]
@@ -213,7 +213,7 @@ def _chosen_words(section: dict[str, Any]) -> str:
     arms = list(section["chosen"].values())
     times = {name: arms.count(name) for name in section["ours"] if name in arms}
     named = [f"{name} {'once' if count == 1 else f'{count} times'}" for name, count in times.items()]
-    note = section["against_twin"]["note"]
+    note = section["against_supervised_baseline"]["note"]
     optimistic = "the validation mean of this row is too optimistic, because it was used to choose"
     return f"Chosen on validation: {', '.join(named)}; {optimistic}. {note}"
 

@@ -96,11 +96,11 @@ CONDITIONS = (
     Condition("other-user", closed_home=True, other_user=True, lacking=_root),
 )
 KNOWN = {condition.name: condition for condition in CONDITIONS}
-# Together they are all conditions, those that exclude each other in different ones; each gets another Python.
+# The groups cover all conditions; those that exclude each other are in different groups. Each gets another Python.
 GROUPS = (("avx2", "ascii", "tokyo"), ("sse", "random-order"), ("closed-home", "other-user"))
 
 
-def together(parts: Sequence[Condition]) -> Condition:
+def combine(parts: Sequence[Condition]) -> Condition:
     """One condition that is all of `parts`."""
     variables = {key: value for part in parts for key, value in part.environment.items()}
     return Condition(
@@ -115,7 +115,7 @@ def together(parts: Sequence[Condition]) -> Condition:
 
 def contradicting(parts: Sequence[Condition]) -> bool:
     """Whether two of them cannot hold at once: two Pythons, or two values of one variable."""
-    whole, versions = together(parts), {part.version for part in parts if part.version}
+    whole, versions = combine(parts), {part.version for part in parts if part.version}
     return len(versions) > 1 or any(
         whole.environment[key] != value for part in parts for key, value in part.environment.items()
     )
@@ -300,11 +300,11 @@ def main(words: Sequence[str] | None = None) -> int:
     width, failed = max(map(len, runs)), 0
     for name in runs:
         parts = [KNOWN[part] for part in name.split("+")]
-        python = found.get(together(parts).version, usual)
+        python = found.get(combine(parts).version, usual)
         reasons = {
             part.name: why_not(part, found.get(part.version) if part.version else python, folder) for part in parts
         }
-        made = together([part for part in parts if not reasons[part.name]])
+        made = combine([part for part in parts if not reasons[part.name]])
         lacking = "; ".join(
             f"{part}: {reason}" if len(parts) > 1 else reason for part, reason in reasons.items() if reason
         )

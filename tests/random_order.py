@@ -21,7 +21,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _key(name: str) -> bytes:
-    """The same in every worker, whatever it was told of the others."""
+    """The same in every worker, whatever the others run."""
     return hashlib.sha256(f"{_seed()} {name}".encode("utf-8", "surrogatepass")).digest()
 
 

@@ -12,7 +12,7 @@ import pytest
 import synthsieve as package
 from synthsieve.cli.options import folded
 from synthsieve.errors import ConfigError, SynthsieveWarning
-from synthsieve.io.logs import LOGGER, info
+from synthsieve.io.progress import LOGGER, info
 from synthsieve.settings import preset_names, preset_text
 from synthsieve.training.history import tensorboard_writer
 from tests.errors import raises

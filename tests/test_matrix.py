@@ -80,7 +80,7 @@ def test_what_a_machine_lacks_is_left_out_of_a_run(here, capsys):
 
 def test_conditions_together_have_all_their_variables_and_arguments():
     parts = [matrix.KNOWN[name] for name in ("3.12", "sse", "random-order", "other-user")]
-    whole = matrix.together(parts)
+    whole = matrix.combine(parts)
     assert whole.name == "3.12+sse+random-order+other-user"
     assert whole.version == "3.12"
     assert whole.environment == {**matrix.SSE, "SYNTHSIEVE_TEST_ORDER": "1"}

@@ -25,7 +25,7 @@ def in_one_sentence(error: BaseException) -> str | None:
 
 
 class SynthsieveWarning(UserWarning):
-    """Base of every warning of this package: it goes on, but something needs attention."""
+    """Base of every warning of this package: work continues, but something needs attention."""
 
 
 class SynthsieveError(Exception):

@@ -157,7 +157,7 @@ class Validation(StrEnum):
     """Where validation rows come from.
 
     `labels`: from the labelled rows themselves, by cross-fitting where they are few. `extra`: from further labelled
-    rows beside the `labels` that train, for benchmarks whose labels are all known.
+    rows other than the `labels` that train, for benchmarks whose labels are all known.
     """
 
     LABELS = "labels"
@@ -318,7 +318,7 @@ class TrainingSettings(_Section):
 
 
 class AugmentationSettings(_Section):
-    """Algorithm 1, steps 7 and 8: samples are drawn, filtered, selected, and trained on beside the labels."""
+    """Algorithm 1, steps 7 and 8: samples are drawn, filtered, selected, and trained on with the labels."""
 
     steps: int = Field(0, ge=0, description="Steps after training.steps; 0 is no augmented training.")
     learning_rate: float = Field(0.5, gt=0, description="Factor on the learning rates at its start; then a cosine.")

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from synthsieve.data.origin import Origin
 from synthsieve.distributed import ray_engine, sample
 from synthsieve.distributed.engine import InProcess
-from synthsieve.distributed.sample import Drawing, sample_shards
+from synthsieve.distributed.sample import SampleJob, sample_shards
 from synthsieve.errors import ConfigError
 from synthsieve.io.locks import locked_beside
 from synthsieve.models.generate import draw_samples
@@ -39,7 +39,7 @@ def test_shards_hold_the_samples_of_draw_samples(tmp_path, run, monkeypatch):
     monkeypatch.setattr(sample, "SHARD", 40)
     chains = LangevinSettings(num_steps=3)
     options = {"per_class": 9, "labels": range(10), "chains": chains, "noise": True, "seed": 5}
-    paths = sample_shards(Drawing(run.path, tmp_path / "out", **options), engine=InProcess())
+    paths = sample_shards(SampleJob(run.path, tmp_path / "out", **options), engine=InProcess())
     assert [path.name for path in paths] == ["part-00000.parquet", "part-00001.parquet", "part-00002.parquet"]
     alone = draw_samples(run.load_model(), run.encoding, per_class=9, chains=chains, noise=True, seed=5)
     table = pq.read_table(tmp_path / "out")
@@ -53,11 +53,11 @@ def test_shards_hold_the_samples_of_draw_samples(tmp_path, run, monkeypatch):
     logits = read.outputs["logits"]
     assert logits.columns == tuple(run.split.classes)
     assert np.array_equal(entropy_of_logits(logits.values), table["entropy"].to_numpy())
-    sample_shards(Drawing(run.path, tmp_path / "again", **options), engine=InProcess())
+    sample_shards(SampleJob(run.path, tmp_path / "again", **options), engine=InProcess())
     assert contents(tmp_path / "out") == contents(tmp_path / "again")
     with raises(ConfigError, "output-exists"):
-        sample_shards(Drawing(run.path, tmp_path / "out", **options), engine=InProcess())
-    sample_shards(Drawing(run.path, tmp_path / "some", **{**options, "labels": (2, 7)}), engine=InProcess())
+        sample_shards(SampleJob(run.path, tmp_path / "out", **options), engine=InProcess())
+    sample_shards(SampleJob(run.path, tmp_path / "some", **{**options, "labels": (2, 7)}), engine=InProcess())
     of_two = table.filter([name in ("2", "7") for name in table["class"].to_pylist()])
     assert pq.read_table(tmp_path / "some").to_pylist() == of_two.to_pylist()
 

@@ -181,7 +181,7 @@ BAD = {
     "two filters": (None, {"entropy_ceiling": 1.0, "keep_fraction": 0.5}, "two-filters"),
     "per class alone": (None, {"keep_per_class": True}, "keep-fraction"),
     "tiny parts": (None, {"part_rows": 10}, "part-rows"),
-    "nobody": (None, {"entropy_ceiling": 1e-40}, "no-survivors"),
+    "no survivors": (None, {"entropy_ceiling": 1e-40}, "no-survivors"),
     "too small a budget": (None, {"budget": 2}, "budget"),
 }
 

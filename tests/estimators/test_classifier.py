@@ -80,7 +80,7 @@ def test_evaluate_gives_every_metric_and_leaves_unlabelled_rows_out(fitted, clou
     assert found.auroc > 0.9
     some = np.where(np.arange(120) < 30, y, -1)
     assert fitted.evaluate(x, some).count == 30
-    with pytest.raises(InputError, match="as many rows"):
+    with pytest.raises(InputError, match="equally many rows"):
         fitted.evaluate(x[:5], y)
 
 
@@ -150,11 +150,11 @@ def test_labels_of_any_container_keep_their_type(given, classes, y):
 
 @pytest.mark.parametrize("given", [[1, "1"], np.array([1, "1"], dtype=object), [1.5, "a", None]])
 def test_text_beside_numbers_is_refused(given):
-    with pytest.raises(SynthsieveError, match="both came"):
+    with pytest.raises(SynthsieveError, match="got both"):
         read_targets(given)
 
 
-def test_a_word_for_unlabelled_that_became_text_is_told(clouds):
+def test_a_marker_for_unlabelled_that_became_text_is_noted(clouds):
     x, y = clouds
     with pytest.warns(UserWarning, match="'-1' is taken as a class"):
         small(max_iter=1).fit(x, np.where(np.arange(120) < 60, np.array(["a", "b", "c"])[y], "-1"))
@@ -341,7 +341,7 @@ def test_masked_cells_are_missing(clouds):
 
 
 def test_dates_are_no_vectors(clouds):
-    with pytest.raises(InputError, match="must be numbers, but came as datetime64"):
+    with pytest.raises(InputError, match="must be numbers, got datetime64"):
         small().fit(np.zeros((4, 2), "datetime64[s]"), [0, 1, 0, 1])
 
 
@@ -408,7 +408,7 @@ def test_weights_count_and_a_weight_of_nothing_leaves_a_row_out(clouds):
     assert mixed.score(x, y) > 0.8
 
 
-def test_settings_are_chosen_by_the_data_unless_told(clouds):
+def test_settings_are_chosen_by_the_data_unless_given(clouds):
     x, y = clouds
     assert small(max_iter=1, modality="vector").fit(x, y).settings_.model.latent_dim == 4
     wide = np.random.default_rng(0).normal(0, 1, (120, 200))
@@ -576,7 +576,7 @@ def test_augment_goes_on_from_a_fit_that_the_clock_ended(clouds, monkeypatch):
     assert estimator.augment(X_test=x, y_test=y).paired_comparison.num_items == (120,)
 
 
-def test_without_a_test_set_the_proof_is_by_cross_fitting(clouds):
+def test_without_a_test_set_the_comparison_is_by_cross_fitting(clouds):
     x, y = clouds
     done = small(max_iter=10).fit(x, np.where(np.arange(120) < 31, y, -1)).augment(cv=2)
     assert sum(done.paired_comparison.num_items) == 31
@@ -672,7 +672,7 @@ def test_max_time_that_reading_took_already_still_leaves_a_model(clouds):
         ({"y": lambda x, y: np.arange(120)}, "looks like an identifier, not a class"),
         ({"y": lambda x, y: [None, *np.arange(119) / 7]}, "looks like a measured number"),
         ({"x": lambda x, y: pd.DataFrame({"a": [2**70] * 120, "b": y})}, "beyond 64 bits"),
-        ({"y": lambda x, y: y[:-1]}, "as many rows"),
+        ({"y": lambda x, y: y[:-1]}, "equally many rows"),
         ({"y": lambda x, y: None}, "requires y"),
         ({"x": lambda x, y: np.where(x > 3, np.nan, x)}, "contains NaN"),
         ({"x": lambda x, y: x[:0]}, "0 sample"),

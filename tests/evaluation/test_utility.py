@@ -343,7 +343,7 @@ def test_refused(code, change):
         measured(**change)
 
 
-def test_a_torch_module_is_told_about_skorch():
+def test_the_error_for_a_torch_module_names_skorch():
     torch = pytest.importorskip("torch")
     with raises(InputError, "no-predict", words="skorch"):
         measured(torch.nn.Linear(12, 3))

@@ -7,7 +7,7 @@ from tests.training.conftest import QUICK, digits
 
 __all__ = ["digits"]  # the fixture
 
-TINY = [
+SMALL_SETTINGS = [
     *QUICK,
     "sampling.num_steps=5",
     "augmentation.steps=6",

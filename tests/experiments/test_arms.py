@@ -11,17 +11,17 @@ from synthsieve.experiments.arms import (
     Arm,
     Group,
     TableEntry,
-    cells,
     label_tower_only,
     oracle_settings,
     settings_of,
     supervised_settings,
+    table_entries,
 )
 from synthsieve.settings import Coreset, NetworkKind, Objective
 from synthsieve.training.defaults import settings_for
-from tests.experiments.conftest import TINY
+from tests.experiments.conftest import SMALL_SETTINGS
 
-SETTINGS = settings_for("digits", overrides=[*TINY, "augmentation.entropy_ceiling=0.01"])
+SETTINGS = settings_for("digits", overrides=[*SMALL_SETTINGS, "augmentation.entropy_ceiling=0.01"])
 PAPERS = (10_000, 40_000, 100_000, 200_000)
 
 # arm that branches off -> a pool, its coreset, its entropy filter, pseudo-labels, the implicit form
@@ -68,9 +68,9 @@ def test_every_arm_is_a_baseline_or_real_or_has_additions():
     assert settings_of(PRETRAINED, SETTINGS) == SETTINGS.pretrained()
 
 
-@pytest.mark.parametrize("cell", cells((40, 80), baselines=False)[1:], ids=lambda cell: cell.slug)
-def test_all_else_is_the_same_for_all_arms(cell):
-    settings = settings_of(cell, SETTINGS)
+@pytest.mark.parametrize("entry", table_entries((40, 80), baselines=False)[1:], ids=lambda entry: entry.slug)
+def test_all_else_is_the_same_for_all_arms(entry):
+    settings = settings_of(entry, SETTINGS)
     assert settings.pretrained() == SETTINGS.pretrained()
     assert settings.total_steps == SETTINGS.total_steps
     own = {"enabled", "coreset", "pool_size", "entropy_ceiling", "keep_fraction", "require_label"}
@@ -81,20 +81,20 @@ def test_all_else_is_the_same_for_all_arms(cell):
 
 @pytest.mark.parametrize("sizes", [(40,), (40, 80), PAPERS])
 def test_cells_have_names_and_folders_of_their_own(sizes):
-    table = cells(sizes)
+    table = table_entries(sizes)
     assert table[:3] == [TableEntry(Arm.SUPERVISED, 0), PRETRAINED, BASELINE]
-    assert cells(sizes, baselines=False) == table[1:]
-    assert {cell.arm for cell in table} == set(Arm)
-    assert len({cell.slug for cell in table}) == len({cell.name for cell in table}) == len(table)
-    assert all(cell.slug == cell.slug.lower() and " " not in cell.slug and "+" not in cell.slug for cell in table)
-    assert {cell.arm for cell in table if cell.pool_size} == set(POOLED)
+    assert table_entries(sizes, baselines=False) == table[1:]
+    assert {entry.arm for entry in table} == set(Arm)
+    assert len({entry.slug for entry in table}) == len({entry.name for entry in table}) == len(table)
+    assert all(entry.slug == entry.slug.lower() and " " not in entry.slug and "+" not in entry.slug for entry in table)
+    assert {entry.arm for entry in table if entry.pool_size} == set(POOLED)
 
 
 def test_the_papers_cells_are_all_there():
-    table = set(cells(PAPERS))
+    table = set(table_entries(PAPERS))
     other_values = {TableEntry(arm, size) for arm, row in PAPER_SVHN.items() for size in row}
     assert other_values <= table
-    beyond = {cell.arm for cell in table - other_values}
+    beyond = {entry.arm for entry in table - other_values}
     ours = {Arm.SUPERVISED, Arm.PRETRAINED, Arm.RANDOM, Arm.ENTROPY_RANDOM, Arm.ADACORE, Arm.PSEUDO, Arm.IMPLICIT}
     assert beyond == ours
     assert TableEntry(Arm.CRAIG, 40_000).name == "entropy + CRAIG, L=40,000"
@@ -102,7 +102,7 @@ def test_the_papers_cells_are_all_there():
 
 
 def test_supervised_baseline_differs_only_in_objective_and_towers():
-    settings = settings_for("digits", overrides=TINY)
+    settings = settings_for("digits", overrides=SMALL_SETTINGS)
     supervised_baseline = supervised_settings(settings)
     assert supervised_baseline.training.objective is Objective.SUPERVISED
     assert supervised_baseline.training.evaluate_every == settings.training.evaluate_every // 5
@@ -111,12 +111,12 @@ def test_supervised_baseline_differs_only_in_objective_and_towers():
     assert (supervised_baseline.seed, supervised_baseline.data) == (settings.seed, settings.data)
     assert supervised_baseline.model == label_tower_only(settings.model) != settings.model
     assert supervised_baseline == supervised_baseline.pretrained()
-    often = settings_for("digits", overrides=[*TINY, "training.evaluate_every=2"])
+    often = settings_for("digits", overrides=[*SMALL_SETTINGS, "training.evaluate_every=2"])
     assert supervised_settings(often).training.evaluate_every == 1
 
 
 def test_oracle_is_the_label_tower_with_all_labels():
-    settings = settings_for("digits", overrides=TINY)
+    settings = settings_for("digits", overrides=SMALL_SETTINGS)
     oracle = oracle_settings(settings)
     assert oracle.data.labels is None
     assert oracle.data.validation_fraction == settings.data.validation_fraction
@@ -125,7 +125,7 @@ def test_oracle_is_the_label_tower_with_all_labels():
     assert oracle.model.encoder is NetworkKind.MLP  # label_encoder = auto is "as encoder"
     assert oracle.total_steps == settings.training.steps
     assert oracle == oracle.pretrained()
-    other = oracle_settings(settings_for("digits", overrides=[*TINY, "model.label_encoder=strided"]))
+    other = oracle_settings(settings_for("digits", overrides=[*SMALL_SETTINGS, "model.label_encoder=strided"]))
     assert other.model.encoder is NetworkKind.STRIDED
     one_tower = oracle_settings(settings_for("digits", overrides=["training.steps=9000"]))
     assert one_tower.model == settings_for("digits").model

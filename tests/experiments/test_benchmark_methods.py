@@ -22,7 +22,7 @@ from synthsieve.training.data import TrainingData
 from synthsieve.training.defaults import default_preset
 from tests.modalities import image, sound, table, text
 
-TINY = [
+SMALL_SETTINGS = [
     *("model.encoder_width=32", "model.generator_width=16", "model.energy_width=16", "model.latent_dim=4"),
     *("training.batch_labeled=16", "training.batch_unlabeled=64", "training.smoothness_radius=0.3"),
     *("training.steps=30", "training.label_learning_rate=5e-3", "training.ema_decay=0.98"),
@@ -49,7 +49,7 @@ def task_of(x, y, labeled, *, seed=0, overrides=()):
     sets = {part: Examples(x[rows], labels[part][rows].astype(np.int64)) for part, rows in parts.items()}
     dataset = Dataset("toy", Kind.VECTOR, tuple("abc"[: int(y.max()) + 1]), **sets)
     settings = load_settings(
-        "vector-minutes", [*TINY, *overrides], {"seed": seed, "comparison": {"metric": "accuracy"}}
+        "vector-minutes", [*SMALL_SETTINGS, *overrides], {"seed": seed, "comparison": {"metric": "accuracy"}}
     )
     return Task(TrainingData.prepare(dataset, settings), settings)
 
@@ -64,15 +64,15 @@ def moons():
 
 def trained(name, task, steps):
     """A method after some steps, whatever they cost."""
-    learner, source = METHODS[name](task, **METHODS[name].grid[0]), BatchSource(task.data, task.settings)
+    method, source = METHODS[name](task, **METHODS[name].grid[0]), BatchSource(task.data, task.settings)
     for step in range(steps):
-        learner.done = step / steps
-        learner.advance(next(source))
-    return learner
+        method.done = step / steps
+        method.advance(next(source))
+    return method
 
 
-def accuracy(learner, task):
-    return answers_on(learner, task, "test").right.mean()
+def accuracy(method, task):
+    return answers_on(method, task, "test").right.mean()
 
 
 @pytest.mark.parametrize("name", OFTEN)
@@ -136,8 +136,8 @@ def test_is_small_cites_and_has_the_same_number_of_trials(name):
 def test_a_checkpoint_of_other_settings_is_not_continued(tmp_path):
     task, path = blobs(), tmp_path / "checkpoint.safetensors"
     budget = 5 * cost_of("supervised", task)
-    learner = METHODS["supervised"](task, rate=1.0)
-    train(learner, task, budget, metric=Metric.ACCURACY, checkpoint=path, identity={"rate": 1})
+    method = METHODS["supervised"](task, rate=1.0)
+    train(method, task, budget, metric=Metric.ACCURACY, checkpoint=path, identity={"rate": 1})
     other = METHODS["supervised"](task, rate=3.0)
     train(other, task, budget, metric=Metric.ACCURACY, checkpoint=path, identity={"rate": 3})
     assert other.steps == 5
@@ -169,12 +169,12 @@ def test_operations_of_a_pass():
 def test_an_infinite_loss_keeps_the_best_answers_before(monkeypatch):
     task = blobs()
     budget = 40 * cost_of("supervised", task)
-    learner = METHODS["supervised"](task, rate=1.0)
-    cross_entropy = learner.cross_entropy
+    method = METHODS["supervised"](task, rate=1.0)
+    cross_entropy = method.cross_entropy
     monkeypatch.setattr(
-        learner, "cross_entropy", lambda *given: cross_entropy(*given) * (np.inf if learner.steps > 20 else 1)
+        method, "cross_entropy", lambda *given: cross_entropy(*given) * (np.inf if method.steps > 20 else 1)
     )
-    done = train(learner, task, budget, metric=Metric.ACCURACY)
+    done = train(method, task, budget, metric=Metric.ACCURACY)
     assert "inf" in done.diverged
     assert 1 <= len(done.history) < trainer.EVALUATIONS
     assert done.answers["test"].score(Metric.ACCURACY) == done.history[-1]["test"]
@@ -201,16 +201,16 @@ def test_methods_that_generate_x_refuse_words_and_categories():
 @pytest.mark.parametrize("modality", [image, sound, table, text])
 def test_every_method_takes_every_kind_of_data_that_it_does_not_refuse(modality):
     dataset = modality.dataset()
-    small = [setting for setting in TINY if not setting.startswith(("model.latent", "training.smoothness"))]
+    small = [setting for setting in SMALL_SETTINGS if not setting.startswith(("model.latent", "training.smoothness"))]
     small += ["model.label_width=8", "data.labels=20", "data.validation=extra"]
     settings = load_settings(default_preset("", dataset), small)
     task = Task(TrainingData.prepare(dataset, settings), settings)
     for name, method in METHODS.items():
         if name != "ours-craig" and method.refuses(task.input_spec) is None:
-            learner = trained(name, task, 2)
-            learner.done = 0.9  # the second phase of methods that have two
-            learner.advance(next(BatchSource(task.data, task.settings)))
-            assert np.isfinite(answers_on(learner, task, "test").probabilities).all(), name
+            trained_method = trained(name, task, 2)
+            trained_method.done = 0.9  # the second phase of methods that have two
+            trained_method.advance(next(BatchSource(task.data, task.settings)))
+            assert np.isfinite(answers_on(trained_method, task, "test").probabilities).all(), name
 
 
 def test_labeled_rows_stand_for_unlabeled_ones():

@@ -8,19 +8,19 @@ import pytest
 from synthsieve.data.dataset import UNLABELED, Dataset, Examples, Kind
 from synthsieve.data.origin import Origin
 from synthsieve.errors import ConfigError, SynthsieveError
-from synthsieve.experiments.arms import Arm, cells, cells_for
+from synthsieve.experiments.arms import Arm, entries_for, table_entries
 from synthsieve.experiments.baselines.sklearn_models import CLASSICAL
 from synthsieve.experiments.experiment import CrossFitting, Experiment, Unit, cross_fitting_of
 from synthsieve.settings import Keep
 from synthsieve.training.defaults import settings_for
 from synthsieve.training.run_dir import RunDirectory
 from tests.errors import raises
-from tests.experiments.conftest import TINY
+from tests.experiments.conftest import SMALL_SETTINGS
 
 
 def experiment(out, *more, seeds=(0, 1)):
-    settings = settings_for("digits", overrides=[*TINY, *more])
-    table = cells(settings.comparison.pool_sizes, baselines=settings.comparison.baselines)
+    settings = settings_for("digits", overrides=[*SMALL_SETTINGS, *more])
+    table = table_entries(settings.comparison.pool_sizes, baselines=settings.comparison.baselines)
     return Experiment(out, Origin("digits"), settings, seeds, tuple(table))
 
 
@@ -31,10 +31,10 @@ def vectors(known):
     return Dataset("made up", Kind.VECTOR, ("a", "b"), Examples(x, np.where(np.arange(200) < known, y, UNLABELED)))
 
 
-def test_first_phases_and_judge_come_before_every_arm(tmp_path):
+def test_pretraining_and_oracle_come_before_every_arm(tmp_path):
     plan = experiment(tmp_path)
     jobs = plan.jobs(vectors(200))
-    assert len({job.folder for job in jobs}) == len({job.name for job in jobs}) == 1 + 2 * len(plan.cells)
+    assert len({job.folder for job in jobs}) == len({job.name for job in jobs}) == 1 + 2 * len(plan.entries)
     for job in jobs:
         seed = job.settings.seed
         if job.branch_of is None:
@@ -48,7 +48,7 @@ def test_first_phases_and_judge_come_before_every_arm(tmp_path):
             assert job.steps == 6
 
 
-def test_baselines_wait_for_nobody_and_can_be_left_out(tmp_path):
+def test_baselines_wait_for_no_job_and_can_be_left_out(tmp_path):
     plan = experiment(tmp_path)
     supervised_baselines = [job for job in plan.jobs(vectors(200)) if job.name.startswith(Arm.SUPERVISED)]
     assert [job.folder for job in supervised_baselines] == [
@@ -58,17 +58,17 @@ def test_baselines_wait_for_nobody_and_can_be_left_out(tmp_path):
     classical = plan.classical_jobs(vectors(200))
     assert len({job.output_path for job in classical}) == len({job.name for job in classical}) == 2 * len(CLASSICAL)
     assert {job.after for job in (*supervised_baselines, *classical)} == {()}
-    assert plan.describe_size == f"{len(plan.cells) - 1} variants, {1 + len(CLASSICAL)} baselines, 2 seeds"
+    assert plan.describe_size == f"{len(plan.entries) - 1} variants, {1 + len(CLASSICAL)} baselines, 2 seeds"
 
     bare = experiment(tmp_path, "comparison.baselines=false", seeds=(0,))
     assert not [job for job in bare.jobs(vectors(200)) if job.name.startswith(Arm.SUPERVISED)]
     assert bare.classical_jobs(vectors(200)) == []
-    assert bare.describe_size == f"{len(bare.cells)} variants, 1 seed"
+    assert bare.describe_size == f"{len(bare.entries)} variants, 1 seed"
     arms = [{job.folder: job.settings for job in each.jobs(vectors(200)) if job.branch_of} for each in (plan, bare)]
     assert arms[1].items() <= arms[0].items()  # so that baselines may be added to finished arms
 
 
-def test_without_twice_the_labels_there_is_no_judge(tmp_path):
+def test_without_twice_the_labels_there_is_no_oracle(tmp_path):
     plan = experiment(tmp_path, "data.labels=20")
     assert plan.jobs(vectors(40))[0].name == "oracle"
     jobs = plan.jobs(vectors(39))
@@ -127,9 +127,14 @@ def test_check_refuses_a_file_and_runs_of_other_settings_or_data(tmp_path, digit
 
 
 def few_labels(out, dataset, *more, seeds=(0, 1)):
-    settings = settings_for("made-up.csv", dataset, overrides=[*TINY, *more])
+    settings = settings_for("made-up.csv", dataset, overrides=[*SMALL_SETTINGS, *more])
     return Experiment(
-        out, Origin("made-up.csv"), settings, seeds, cells_for(settings.comparison), cross_fitting_of(dataset, settings)
+        out,
+        Origin("made-up.csv"),
+        settings,
+        seeds,
+        entries_for(settings.comparison),
+        cross_fitting_of(dataset, settings),
     )
 
 
@@ -141,7 +146,7 @@ def test_few_labels_are_cross_fitted_and_every_label_trains_the_model_kept(tmp_p
     assert len(plan.check(vectors(60)).labeled) == 60
     assert plan.measured_rows(vectors(60)) == 60
     jobs = plan.jobs(vectors(60))
-    assert len(jobs) == len({job.folder for job in jobs}) == 11 * len(plan.cells)
+    assert len(jobs) == len({job.folder for job in jobs}) == 11 * len(plan.entries)
     assert {job.settings.training.keep for job in jobs} == {Keep.LAST}
 
 

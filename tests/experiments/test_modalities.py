@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.experiments.conftest import TINY
+from tests.experiments.conftest import SMALL_SETTINGS
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 CHOSEN = "synthsieve, chosen on validation"
@@ -42,12 +42,12 @@ def test_benchmark_runs_resumes_and_renders(tmp_path, in_process_pool, modalitie
     words = ["--data", str(tmp_path / "clusters.npz"), "--out", str(out), "--results", str(results), "--workers", "1"]
     words += [
         word
-        for setting in [*TINY, "data.labels=12", "data.validation=extra", "data.balanced=true"]
+        for setting in [*SMALL_SETTINGS, "data.labels=12", "data.validation=extra", "data.balanced=true"]
         for word in ("--set", setting)
     ]
     modalities.main([*words, "--seeds", "1"])
     assert len(in_process_pool) == 5  # pretraining, three variants, supervised baseline
-    assert not any("judge" in name for name in in_process_pool)
+    assert not any("oracle" in name for name in in_process_pool)
     modalities.main([*words, "--seeds", "2"])
     assert len(in_process_pool) == 10  # the first seed was done
 
@@ -55,12 +55,12 @@ def test_benchmark_runs_resumes_and_renders(tmp_path, in_process_pool, modalitie
     assert found["seeds"] == [0, 1]
     assert found["sizes"] == {"labeled": 12, "unlabeled": 96, "validation": 12, "test": 30}
     assert set(found["chosen"].values()) <= set(found["ours"])
-    assert set(found["against_twin"]["comparisons"]) == {*found["ours"], *found["rivals"]}
+    assert set(found["against_supervised_baseline"]["comparisons"]) == {*found["ours"], *found["rivals"]}
     assert set(found["against_best_rival"]["comparisons"]) == set(found["ours"])
     assert found["against_best_rival"]["baseline"] in found["rivals"]
-    assert found["twin"]["training"]["objective"] == "supervised"
-    assert found["twin"]["training"]["evaluate_every"] < found["settings"]["training"]["evaluate_every"]
-    assert min(found["against_twin"]["mean"][name] for name in found["rivals"]) > 0.8
+    assert found["supervised_baseline"]["training"]["objective"] == "supervised"
+    assert found["supervised_baseline"]["training"]["evaluate_every"] < found["settings"]["training"]["evaluate_every"]
+    assert min(found["against_supervised_baseline"]["mean"][name] for name in found["rivals"]) > 0.8
     assert len(set(found["split_hashes"].values())) == 2
     assert all(seconds > 0 for each in found["seconds"].values() for seconds in each)
 

@@ -17,10 +17,10 @@ from synthsieve.experiments.arms import Arm, TableEntry, settings_of
 from synthsieve.experiments.runner import answers_of, is_finished
 from synthsieve.experiments.workers import Job, run_jobs
 from synthsieve.training.defaults import settings_for
-from tests.experiments.conftest import TINY
+from tests.experiments.conftest import SMALL_SETTINGS
 
 DIGITS = Origin("digits")
-SETTINGS = settings_for("digits", overrides=TINY)
+SETTINGS = settings_for("digits", overrides=SMALL_SETTINGS)
 CRAIG = TableEntry(Arm.CRAIG, 40)
 
 
@@ -109,7 +109,7 @@ def test_what_a_run_got_right_is_read_whole_or_not_at_all(tmp_path, damage):
         answers_of(tmp_path)
 
 
-def test_nobody_waits_for_ever(tmp_path, in_process_pool):
+def test_no_job_waits_for_ever(tmp_path, in_process_pool):
     arm, _ = two_jobs(tmp_path)
     with pytest.raises(AssertionError, match="arm"):
         run_jobs([arm], DIGITS, workers=1)
@@ -124,7 +124,9 @@ def started():
 
 def test_an_error_in_a_worker_is_one_sentence_here(tmp_path, started):
     _, first = two_jobs(tmp_path)
-    impossible = replace(first, settings=settings_for("digits", overrides=[*TINY, "data.labels=5"]).pretrained())
+    impossible = replace(
+        first, settings=settings_for("digits", overrides=[*SMALL_SETTINGS, "data.labels=5"]).pretrained()
+    )
     with pytest.raises(SynthsieveError, match=r"^first: digits: labels=5"):
         run_jobs([impossible], DIGITS, workers=1)
     assert not first.folder.exists()
@@ -132,7 +134,7 @@ def test_an_error_in_a_worker_is_one_sentence_here(tmp_path, started):
 
 
 def test_a_killed_worker_is_one_sentence_and_ends_the_others(tmp_path, started):
-    long = settings_for("digits", overrides=[*TINY, "training.steps=100000"])
+    long = settings_for("digits", overrides=[*SMALL_SETTINGS, "training.steps=100000"])
     jobs = [Job(f"seed {seed}", tmp_path / str(seed), long.model_copy(update={"seed": seed})) for seed in (0, 1)]
 
     def kill_one():

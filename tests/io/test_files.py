@@ -9,9 +9,9 @@ import sys
 import pytest
 
 from synthsieve.io.files import (
+    atomic_folder,
     atomic_write,
     atomic_write_all,
-    folder_written_atomically,
     has_partial,
     remove_stale_partials,
     write_json,
@@ -49,7 +49,7 @@ def test_json_refuses_nan(tmp_path):
 
 
 def fill(folder, text, *, fail=False):
-    with folder_written_atomically(folder) as partial:
+    with atomic_folder(folder) as partial:
         (partial / "deep").mkdir()
         (partial / "deep" / "a.txt").write_text(text, encoding="utf-8")
         if fail:

@@ -4,7 +4,7 @@ import numpy as np
 
 from synthsieve.evaluation.comparison import compare_paired
 from synthsieve.evaluation.fidelity import Manifold, SyntheticTraining, TwoSample
-from synthsieve.experiments.arms import BASELINE, Arm, TableEntry, cells
+from synthsieve.experiments.arms import BASELINE, Arm, TableEntry, table_entries
 from synthsieve.io.random_streams import numpy_stream
 from synthsieve.results.markdown import (
     NOTHING_TO_CHOOSE_ON,
@@ -81,7 +81,7 @@ def test_paper_shape():
 
 
 def test_figures_of_the_paper():
-    table = made_up_table(dict.fromkeys(cells((10_000, 40_000, 100_000, 200_000)), 320))
+    table = made_up_table(dict.fromkeys(table_entries((10_000, 40_000, 100_000, 200_000)), 320))
     ours, paper = rows_of(paper_shape(table, entries_of(table))), rows_of(paper_figures())
     assert paper == {
         "test accuracy": ["L = 0", "L = 10,000", "L = 40,000", "L = 100,000", "L = 200,000"],

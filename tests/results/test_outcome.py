@@ -12,7 +12,7 @@ from synthsieve.results.outcome import keep_synthetic, write_figures
 from synthsieve.settings import load_settings
 from synthsieve.training import checkpoint
 from synthsieve.training.run_dir import RunDirectory
-from tests.experiments.conftest import TINY
+from tests.experiments.conftest import SMALL_SETTINGS
 from tests.finished import CRAIG, finished_run
 
 
@@ -44,7 +44,7 @@ def test_stale_sounds_are_removed(tmp_path):
 def test_figures_of_grey_and_colour_images(tmp_path, channels, pictures):
     x = np.random.default_rng(0).integers(0, 255, (60, channels, 8, 8)).astype(np.uint8)
     dataset = Dataset("made up", Kind.IMAGE, ("a", "b"), Examples(x, np.arange(60) % 2))
-    settings = load_settings(None, [*TINY, "data.labels=10", "data.validation=extra", "data.balanced=true"])
+    settings = load_settings(None, [*SMALL_SETTINGS, "data.labels=10", "data.validation=extra", "data.balanced=true"])
     run = RunDirectory.create(tmp_path, Origin("made up"), settings, dataset)
     checkpoint.save_weights(run.best, run.new_train_state(), {})
     curve = [TemperatureRow(1.0, 2, 0.1, 0.1, 0.5, 0.2, 0.2, 0.5, None)]

@@ -249,7 +249,7 @@ def test_selector_covers_embeddings_with_and_without_labels():
 
 
 def test_fast_works_in_cells_and_comes_close_to_exact(monkeypatch):
-    for module in ("coreset", "kernels.dense"):
+    for module in ("coreset", "kernels.cells"):
         monkeypatch.setattr(f"synthsieve.selection.{module}.CELL", 250)
     points = clustered(1_000, 60)
     exact, fast = (select(embeddings=points, method=method) for method in ("exact", "fast"))

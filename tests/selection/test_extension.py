@@ -62,7 +62,7 @@ def test_rows_that_are_there_already_are_not_picked_again():
 
 
 def test_many_rows_in_cells(monkeypatch):
-    for module in ("coreset", "kernels.dense"):
+    for module in ("coreset", "kernels.cells"):
         monkeypatch.setattr(f"synthsieve.selection.{module}.CELL", 100)
     points = clustered(900, 60)
     before = select(embeddings=points[:300], method="fast")

@@ -128,7 +128,7 @@ def test_rows_below_the_quality_floor_are_rejected():
 
 @pytest.mark.parametrize("method", ["exact", "fast", "stochastic", "random"])
 def test_every_method_keeps_to_the_rows(method, monkeypatch):
-    for module in ("coreset", "kernels.dense"):
+    for module in ("coreset", "kernels.cells"):
         monkeypatch.setattr(f"synthsieve.selection.{module}.CELL", 100)
     monkeypatch.setattr("synthsieve.selection.greedy.MIN_COARSE", 100)
     for width in WIDTHS:

@@ -51,7 +51,7 @@ BAD = {
     "method": ({"labels": LABELS, "logits": LOGITS, "method": "fastest"}, "method"),
     "curvature": ({"labels": LABELS, "logits": LOGITS, "curvature": "round"}, "curvature"),
     "curved gradients": ({"labels": LABELS, "gradients": LOGITS, "curvature": "softmax"}, "curvature"),
-    "nobody": ({"labels": LABELS, "logits": LOGITS, "entropy_ceiling": 1e-30}, "no-survivors"),
+    "no survivors": ({"labels": LABELS, "logits": LOGITS, "entropy_ceiling": 1e-30}, "no-survivors"),
     "no entropy": ({"labels": LABELS, "gradients": LOGITS, "entropy_ceiling": 1.0}, "no-output"),
     "auto": ({"labels": LABELS, "logits": LOGITS, "entropy_ceiling": "auto"}, "ceiling-score"),
     "ceiling": ({"labels": LABELS, "logits": LOGITS, "entropy_ceiling": "low"}, "entropy-ceiling"),
@@ -115,12 +115,13 @@ def test_options_are_one_object_or_keywords():
 
 def test_options_from_settings():
     settings = AugmentationSettings(keep_fraction=0.4, coreset="adacore", coreset_fraction=0.2)
-    options = SelectionOptions.from_settings(settings, seed=3)
+    options = SelectionOptions.from_settings(settings, ceiling=None, seed=3)
     assert (options.keep_fraction, options.keep_per_class, options.entropy_ceiling) == (0.4, True, None)
     assert (options.budget, options.curvature, options.require_label, options.seed) == (0.2, "hutchinson", True, 3)
-    ceiling = SelectionOptions.from_settings(AugmentationSettings(entropy_ceiling=0.1))
+    ceiling = SelectionOptions.from_settings(AugmentationSettings(entropy_ceiling="auto"), ceiling=0.1)
     assert (ceiling.keep_fraction, ceiling.keep_per_class, ceiling.entropy_ceiling) == (None, False, 0.1)
-    assert SelectionOptions.from_settings(AugmentationSettings(entropy_ceiling="auto")).entropy_ceiling == "auto"
+    assert options.filters
+    assert not options.without_filter().filters
 
 
 def test_array_types_give_the_same():

@@ -18,13 +18,13 @@ from sklearn.datasets import load_digits
 
 from synthsieve import load
 from synthsieve.evaluation.answers import read_answers, write_answers
-from synthsieve.experiments.arms import BASELINE, Arm, TableEntry, cells
-from tests.experiments.conftest import TINY, in_process_pool, work_here
+from synthsieve.experiments.arms import BASELINE, Arm, TableEntry, table_entries
+from tests.experiments.conftest import SMALL_SETTINGS, in_process_pool, work_here
 from tests.stories.test_command_line import synthsieve
 
 __all__ = ["in_process_pool"]  # the fixture
 
-ARMS = cells((40, 80))
+ARMS = table_entries((40, 80))
 SUPERVISED_BASELINE = TableEntry(Arm.SUPERVISED, 0)
 CLASSICAL = [
     "majority class",
@@ -40,7 +40,7 @@ ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1"}
 
 
 def words(out, *more, source="digits", labels=60):
-    settings = [word for setting in TINY for word in ("--set", setting)]
+    settings = [word for setting in SMALL_SETTINGS for word in ("--set", setting)]
     return ["run", source, "-o", str(out), "--labels", str(labels), "--workers", "1", *settings, *map(str, more)]
 
 
@@ -86,7 +86,7 @@ def test_run_writes_table_figures_and_model(whole):
     assert table["seeds"] == [3]
     assert table["versions"]["torch"]
     assert (table["labeled"], table["unlabeled"]) == (60, 1235)
-    names = [cell.name for cell in ARMS]
+    names = [entry.name for entry in ARMS]
     assert list(table["arms"]) == names
     result, baselines = table["paired_comparison"], [SUPERVISED_BASELINE.name, *CLASSICAL]
     assert list(result["scores"]) == list(table["groups"]) == [*baselines, *names[1:]]
@@ -110,7 +110,7 @@ def test_run_writes_table_figures_and_model(whole):
     assert list(table["baselines"]) == CLASSICAL
     text = (out / "table.md").read_text(encoding="utf-8")
     assert all(f"\n| {name} |" in text and f"\n- {name}: " in text for name in CLASSICAL)
-    assert all(f"| {cell.name} |" in text for cell in ARMS)
+    assert all(f"| {entry.name} |" in text for entry in ARMS)
     assert output["words"] in text
     assert output["paired_comparison"] == table["paired_comparison"]
     assert output["choice"] == table["choice"]
@@ -189,7 +189,7 @@ def test_damaged_answers_are_measured_again_and_foreign_ones_refused(whole, copy
 
 
 def test_reproduce_writes_table_and_resumes(tmp_path, in_process_pool):
-    settings = [word for setting in (*TINY, "data.labels=60") for word in ("--set", setting)]
+    settings = [word for setting in (*SMALL_SETTINGS, "data.labels=60") for word in ("--set", setting)]
     command = ["reproduce", "--dataset", "digits", "-o", tmp_path, "--seeds", 1, "--workers", 1, *settings]
     done = synthsieve(*command, "--quiet")
     assert done.stderr == ""
@@ -216,9 +216,9 @@ def test_changed_settings_are_refused(copy, in_process_pool):
 
 def arrange(out, **share):
     """Let every arm predict 80 % of validation correctly, except those given."""
-    for cell in (cell for cell in ARMS if cell.arm is not Arm.PRETRAINED):  # which is no candidate
-        right = np.arange(143) < round(143 * share.get(cell.arm.name, 0.8))
-        path = out / "seed-3" / cell.slug / "answers.npz"
+    for entry in (entry for entry in ARMS if entry.arm is not Arm.PRETRAINED):  # which is no candidate
+        right = np.arange(143) < round(143 * share.get(entry.arm.name, 0.8))
+        path = out / "seed-3" / entry.slug / "answers.npz"
         answers, metadata = read_answers(path)
         y = answers["validation"].y
         sure = np.eye(10, dtype=np.float32)[np.where(right, y, (y + 1) % 10)]
@@ -259,8 +259,8 @@ def test_better_variant_is_kept_with_its_samples(copy, in_process_pool):
     assert not list(copy.glob("synthetic*"))
 
 
-def same_weights(out, cell):
-    kept, trained = out / "model" / "best.safetensors", out / "seed-3" / cell.slug / "best.safetensors"
+def same_weights(out, entry):
+    kept, trained = out / "model" / "best.safetensors", out / "seed-3" / entry.slug / "best.safetensors"
     assert kept.read_bytes() == trained.read_bytes()
 
 
@@ -408,7 +408,7 @@ def wait_for_the_last_of(group):
 
 def test_cross_fitting_with_few_labels(tmp_path, in_process_pool):
     source, out = write_table(tmp_path / "table.csv", 40), tmp_path / "out"
-    settings = [word for setting in TINY for word in ("--set", setting)]
+    settings = [word for setting in SMALL_SETTINGS for word in ("--set", setting)]
     done = synthsieve("run", source, "-o", out, "--label", "kind", "--quick", "--workers", 1, *settings)
     assert "40 labels of 2 classes (high 20, low 20), 160 unlabelled examples" in done.stdout
     assert "each of 5 parts of them measures once, another one chooses, and the others train" in done.stdout
@@ -443,7 +443,7 @@ def test_rare_class_uses_balanced_accuracy(tmp_path, in_process_pool):
     kinds = ["rare" if i % 6 == 0 else "often" for i in range(48)] + [""] * 100
     rows = [f"{a:.3f},{b:.3f},{kind}" for (a, b), kind in zip(rng.normal(size=(148, 2)), kinds, strict=True)]
     source.write_text("\n".join(["a,b,kind", *rows]), encoding="utf-8")
-    settings = [word for setting in TINY for word in ("--set", setting)]
+    settings = [word for setting in SMALL_SETTINGS for word in ("--set", setting)]
     done = synthsieve("run", source, "-o", out, "--label", "kind", "--quick", "--workers", 1, *settings)
     assert "compared by balanced accuracy" in done.stdout
     assert "balanced accuracy %" in done.stdout
@@ -455,7 +455,7 @@ def test_rare_class_uses_balanced_accuracy(tmp_path, in_process_pool):
 def test_own_test_and_validation_files_and_predict_with_a_baseline(tmp_path, in_process_pool):
     source, test = write_table(tmp_path / "table.csv", 30), write_table(tmp_path / "test.csv", 60)
     validation, out = write_table(tmp_path / "validation.csv", 50), tmp_path / "out"
-    settings = [word for setting in TINY for word in ("--set", setting)]
+    settings = [word for setting in SMALL_SETTINGS for word in ("--set", setting)]
     own = ["--test", test, "--validation", validation]
     done = synthsieve("run", source, "-o", out, "--label", "kind", "--quick", "--workers", 1, *own, *settings)
     assert "30 labels of 2 classes" in done.stdout

@@ -358,7 +358,7 @@ BAD = {
     "budget word": ("pool.npz", npz_of(), ["--budget", "some"], "budget"),
     "negative budget": ("pool.npz", npz_of(), ["--budget=-3"], "budget"),
     "method": ("pool.npz", npz_of(), ["--method", "best"], "method"),
-    "nobody": ("pool.npz", npz_of(), ["--entropy-ceiling", "1e-40"], "1e-40"),
+    "no survivors": ("pool.npz", npz_of(), ["--entropy-ceiling", "1e-40"], "1e-40"),
     "two filters": ("pool.npz", npz_of(), ["--entropy-ceiling", "1", "--keep-fraction", "0.5"], "both"),
     "memory": ("pool.npz", npz_of(), ["--memory-limit", "lots"], "memory_limit"),
     "memory in words": ("pool.npz", npz_of(), ["--memory-limit", "1.2.3MB"], "memory_limit"),

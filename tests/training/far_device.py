@@ -1,7 +1,7 @@
 """A device that is not the CPU and that every machine has: it computes on the CPU, but meets no tensor from there.
 
 Mixing the two is an error, as on a GPU, and its numbers are not numpy's. What learns here is ready for a GPU as far as
-that can be told without one.
+that can be found without one.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ class Far(torch.Tensor):
 
     @classmethod
     def __torch_dispatch__(cls, operation: Any, types: Any, arguments: Any = (), named: Any = None) -> Any:
-        return carry_out(operation, arguments, named or {})
+        return run_on_cpu(operation, arguments, named or {})
 
 
-def carry_out(operation: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
+def run_on_cpu(operation: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
     """Do with the numbers what is asked, and send what comes of it over there."""
     name = operation.name().removeprefix("aten::").partition(".")[0]
 
@@ -63,4 +63,4 @@ def carry_out(operation: Any, arguments: tuple[Any, ...], named: dict[str, Any])
 
 
 _library = torch.library.Library("_", "IMPL")
-_library.fallback(lambda operation, *arguments, **named: carry_out(operation, arguments, named), "PrivateUse1")
+_library.fallback(lambda operation, *arguments, **named: run_on_cpu(operation, arguments, named), "PrivateUse1")

@@ -1,4 +1,4 @@
-"""What each process of test_together.py runs: float64 steps of both phases, with every term that can be switched on."""
+"""What each process of test_parallel.py runs: float64 steps of both phases, with every term that can be switched on."""
 
 import sys
 from dataclasses import replace

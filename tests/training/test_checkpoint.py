@@ -128,7 +128,7 @@ def test_a_bit_flipped_in_the_header_is_found(written):
             checkpoint.load(written.last, train_state)
 
 
-def test_a_header_of_an_older_version_has_no_checksum_and_is_read_alike(written):
+def test_a_header_of_an_older_version_has_no_checksum_and_can_be_read(written):
     train_state, other = written.new_train_state(), written.new_train_state()
     notes = checkpoint.load(written.last, train_state)
     header, tensors = read_tensors(written.last, checkpoint.FORMAT)

@@ -1,4 +1,4 @@
-"""Networks that are not on the CPU learn the same; what is asked of a machine that has no GPU is told."""
+"""Networks that are not on the CPU are trained the same; asking for a GPU that the machine lacks is an error."""
 
 import os
 import subprocess
@@ -39,7 +39,7 @@ def test_another_device_learns_the_same(kinds, tmp_path):
         assert not any(value.is_floating_point() and not value.isfinite().all() for value in other_values.values())
 
 
-def test_a_gpu_that_is_not_there_is_told(monkeypatch):
+def test_a_missing_gpu_is_an_error(monkeypatch):
     assert device_of(Device.CPU).type == "cpu"
     monkeypatch.setattr("torch.cuda.device_count", lambda: 1)
     monkeypatch.setattr("torch.cuda.set_device", lambda place: None)

@@ -1,4 +1,4 @@
-"""Figures that run away are told once, in words, with what helps; healthy ones are not."""
+"""Diverging figures give one warning each, with what to try; healthy ones give none."""
 
 import warnings
 
@@ -18,7 +18,7 @@ PUSHED = (
 )
 
 
-def test_a_learner_that_is_pushed_runs_away_and_says_so_once(quick_run, digits):
+def test_a_diverging_run_warns_once(quick_run, digits):
     run = quick_run("pushed", *PUSHED)
     with pytest.warns(TrainingWarning) as caught:
         done = fit(run, digits)
@@ -56,7 +56,7 @@ def test_a_resumed_run_does_not_say_it_again(quick_run, digits):
     assert set(messages) <= set(done.drifts)
 
 
-def test_each_figure_is_told_at_its_first_row_beyond_the_limit():
+def test_each_figure_warns_at_its_first_row_beyond_the_limit():
     rows = [{"step": 5, "contrast": 1.0}, {"step": 10, "contrast": -60.0}, {"step": 15, "largest_logit": 1e9}]
     assert [(drift.figure, drift.step) for drift in drifts(rows)] == [("contrast", 10), ("largest_logit", 15)]
     messages = []

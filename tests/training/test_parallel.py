@@ -1,4 +1,4 @@
-"""Two processes with half of each batch learn what one learns with the whole; a lost one is told in a sentence."""
+"""Two processes with half of each batch train as one does with all of it; a lost process is an error."""
 
 import json
 import os
@@ -61,7 +61,7 @@ def words(out, *more):
     return ["-m", "synthsieve", "fit", "digits", "-o", out, "--threads", "1", "--quiet", *settings]
 
 
-def test_rows_are_shared_out_and_together_are_the_whole():
+def test_the_shards_of_the_ranks_are_all_rows():
     for shape in ((6, 3), (8, 2, 5), (4,)):
         whole = randn(shape, rng=torch.Generator().manual_seed(1))
         for size in (1, 2):

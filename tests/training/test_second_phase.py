@@ -36,7 +36,7 @@ def same(one, two):
     return all(torch.equal(one[name], two[name]) for name in one)
 
 
-def at_the_end_of_the_first_phase(run):
+def at_the_end_of_pretraining(run):
     train_state = run.new_train_state()
     train_state.step = run.settings.training.steps
     return train_state
@@ -84,7 +84,7 @@ def test_a_branch_equals_a_run_that_never_stopped(quick_run, digits):
     )
 
 
-def test_a_branch_needs_a_finished_first_phase_of_the_same_settings(quick_run, digits, monkeypatch):
+def test_a_branch_needs_a_finished_pretraining_of_the_same_settings(quick_run, digits, monkeypatch):
     base, branched = quick_run("base"), quick_run("branch", *SECOND)
     with raises(CheckpointError, "missing-file"):
         fit(branched, digits, base=base)
@@ -118,7 +118,7 @@ def test_choices_are_made_when_due_and_older_pools_removed(quick_run, digits):
 
 def test_pseudo_labels_are_the_surest_predictions_on_unlabelled_rows(quick_run, digits):
     run = quick_run("run", *SECOND, "augmentation.enabled=false", "pseudo_labels.keep_fraction=0.2")
-    chosen = choose_extra_data(at_the_end_of_the_first_phase(run), run.data(digits), None)
+    chosen = choose_extra_data(at_the_end_of_pretraining(run), run.data(digits), None)
     assert chosen.pool is None
     pseudo = chosen.pseudo
     assert set(pseudo.rows) <= set(run.split.unlabeled)
@@ -129,14 +129,14 @@ def test_pseudo_labels_are_the_surest_predictions_on_unlabelled_rows(quick_run, 
 
 def test_pseudo_labels_obey_an_absolute_ceiling(quick_run, digits):
     run = quick_run("run", *SECOND, "augmentation.enabled=false", "pseudo_labels.entropy_ceiling=2.0")
-    pseudo = choose_extra_data(at_the_end_of_the_first_phase(run), run.data(digits), None).pseudo
+    pseudo = choose_extra_data(at_the_end_of_pretraining(run), run.data(digits), None).pseudo
     assert 0 < len(pseudo.rows) < len(run.split.unlabeled)
     assert pseudo.entropy.max() < 2.0
 
 
-def test_where_nobody_is_sure_enough_learning_goes_on_without_pseudo_labels(quick_run, digits):
-    nobody = [*SECOND, "augmentation.enabled=false", "pseudo_labels.entropy_ceiling=1e-30"]
-    run, plain = quick_run("run", *nobody), quick_run("plain", *nobody[:-1], "pseudo_labels.enabled=false")
+def test_without_confident_rows_training_continues_without_pseudo_labels(quick_run, digits):
+    no_row = [*SECOND, "augmentation.enabled=false", "pseudo_labels.entropy_ceiling=1e-30"]
+    run, plain = quick_run("run", *no_row), quick_run("plain", *no_row[:-1], "pseudo_labels.enabled=false")
     fit(run, digits)
     fit(plain, digits)
     assert {row["pseudo_labels"] for row in read_figures(run.path)} == {0}
@@ -145,7 +145,7 @@ def test_where_nobody_is_sure_enough_learning_goes_on_without_pseudo_labels(quic
 
 def test_extra_data_from_disk(quick_run, digits, tmp_path):
     run = quick_run("run", *SECOND)
-    train_state = at_the_end_of_the_first_phase(run)
+    train_state = at_the_end_of_pretraining(run)
     chosen = choose_extra_data(train_state, run.data(digits), None)
     store.write(chosen, tmp_path, train_state)
     again = store.read(tmp_path, chosen.step)
@@ -252,9 +252,9 @@ def test_real_data_alone_is_untouched_by_what_others_add(quick_run, digits):
     assert read_figures(plain.path) == []
 
 
-def test_a_trial_scores_a_copy_and_leaves_the_learner_alone(quick_run, digits):
+def test_a_trial_scores_a_copy_and_leaves_the_state_unchanged(quick_run, digits):
     run = quick_run("run", *SECOND, "augmentation.trial_steps=3")
-    train_state = at_the_end_of_the_first_phase(run)
+    train_state = at_the_end_of_pretraining(run)
     before = {name: value.clone() for name, value in train_state.model.state_dict().items()}
     streams = {name: rng.get_state() for name, rng in train_state.rngs.items()}
     chosen = choose_extra_data(train_state, run.data(digits), None)

@@ -64,7 +64,7 @@ def test_each_step_moves_its_own_networks(ready):
     }
 
 
-def test_the_twin_learns_from_labels_alone(quick_run, digits):
+def test_the_supervised_baseline_uses_labels_alone(quick_run, digits):
     run = quick_run("supervised", "training.objective=supervised")
     train_state, batch = run.new_train_state(), next(BatchSource(run.data(digits), run.settings))
     before = copied(train_state.model)

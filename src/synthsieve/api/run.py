@@ -16,14 +16,13 @@ from synthsieve.data.splits import Split
 from synthsieve.errors import ConfigError
 from synthsieve.evaluation.comparison import Choice, ComparisonResult, visible_difference
 from synthsieve.evaluation.metrics import METRIC_NAMES
-from synthsieve.experiments.arms import cells, cells_for
+from synthsieve.experiments.arms import entries_for, table_entries
 from synthsieve.experiments.experiment import Experiment, cross_fitting_of
 from synthsieve.experiments.workers import default_workers
 from synthsieve.io.files import parse_json, write_json
 from synthsieve.io.locks import locked
-from synthsieve.io.logs import info
 from synthsieve.io.printable import listed
-from synthsieve.io.progress import NullProgress, Progress
+from synthsieve.io.progress import NullProgress, Progress, info
 from synthsieve.results.labeled_set import write_labeled_set
 from synthsieve.results.markdown import NOTHING_TO_CHOOSE_ON
 from synthsieve.results.outcome import Outcome, keep_model, keep_synthetic, run_experiment
@@ -167,7 +166,7 @@ def reproduce(
     settings = settings_for(dataset, config=preset or TABLE_PRESETS.get(dataset), overrides=overrides or ())
     if not settings.augmentation.steps:
         settings = settings.with_retraining()
-    arms = cells(settings.comparison.pool_sizes, baselines=settings.comparison.baselines)
+    arms = table_entries(settings.comparison.pool_sizes, baselines=settings.comparison.baselines)
     origin = Origin.of(dataset, data_dir=data_dir)
     experiment = Experiment(out, origin, settings, tuple(range(seeds)), tuple(arms))
     with locked(out):
@@ -190,7 +189,7 @@ def _plan(out: Path, origin: Origin, settings: Settings, dataset: Dataset, seeds
     cross_fitting = cross_fitting_of(dataset, settings)
     times = seeds or (1 if cross_fitting is None else settings.comparison.repeats)
     each = tuple(range(settings.seed, settings.seed + times))
-    return Experiment(out, origin, settings, each, cells_for(settings.comparison), cross_fitting)
+    return Experiment(out, origin, settings, each, entries_for(settings.comparison), cross_fitting)
 
 
 def _shorten_to(experiment: Experiment, dataset: Dataset, max_time: float, workers: int) -> tuple[Experiment, str]:
@@ -267,7 +266,7 @@ def _describe_plan(experiment: Experiment, dataset: Dataset, split: Split) -> li
 def _finish(experiment: Experiment, outcome: Outcome, dataset: Dataset, bar: Callable[[str], Progress]) -> RunResult:
     """Keep the chosen model and its samples, and write the report."""
     table = outcome.table
-    chosen = next(cell for cell in experiment.cells if cell.name == table.kept)
+    chosen = next(entry for entry in experiment.entries if entry.name == table.kept)
     model, synthetic = keep_model(experiment, chosen), keep_synthetic(experiment, chosen)
     labeled_set = write_labeled_set(experiment, dataset, chosen)
     page = write_report(open_run(experiment.out), progress=bar("report"))

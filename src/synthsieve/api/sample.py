@@ -29,7 +29,7 @@ class SampleResult:
     classes: tuple[str, ...]  # the class names of the model
     drawn_classes: tuple[str, ...]  # the class names that were drawn
     samples: Samples | None  # the arrays; None with a cluster, whose shards may not fit into memory
-    readable: list[Path]  # files for people beside `path`: a picture, a table, sounds or sentences
+    readable: list[Path]  # readable files next to `path`: a picture, a table, sounds or sentences
     shards: list[Path] | None = None  # with a cluster, the files in `path`
     drawn_by: str = ""  # how latents were drawn, in words
 
@@ -110,11 +110,11 @@ def sample(
     with locked_beside(path):
         if cluster is not None:
             from synthsieve.distributed.ray_engine import connected
-            from synthsieve.distributed.sample import Drawing, sample_shards
+            from synthsieve.distributed.sample import SampleJob, sample_shards
 
-            drawing = Drawing(run=run.path.resolve(), out=path.resolve(), labels=indices, **options)
+            job = SampleJob(run=run.path.resolve(), out=path.resolve(), labels=indices, **options)
             with connected(cluster, workers=workers) as engine:
-                shards = sample_shards(drawing, engine=engine, progress=progress)
+                shards = sample_shards(job, engine=engine, progress=progress)
             return SampleResult(path, per_class, names, drawn_classes, None, [], shards, drawn_by=by)
         samples = draw_samples(model, run.encoding, classes=indices, progress=progress, **options)
         samples.write(path, names)

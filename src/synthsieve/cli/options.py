@@ -8,7 +8,7 @@ import json
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -173,18 +173,21 @@ def _name_value(parameter: inspect.Parameter) -> None:
         info.metavar = "|".join(kind) if is_choice else VALUE_NAMES.get(kind, "TEXT")
 
 
-def verb(function: Callable[..., Any]) -> Callable[..., None]:
+def verb(
+    function: Callable[..., Any], *, data: Mapping[str, Any] = SOURCE_OPTIONS, defaults: Mapping[str, Any] | None = None
+) -> Callable[..., None]:
     """The command of a function whose first argument is a `Console`; a result with `as_dict` and `lines` is printed.
 
-    Typer sees its other arguments, `SOURCE_OPTIONS` in place of `**data`, and `PRINTING_OPTIONS`.
+    Typer sees its other arguments, the options `data` with their `defaults` (None) in place of `**data`, and
+    `PRINTING_OPTIONS`.
     """
     declared = inspect.signature(function, eval_str=True).parameters
-    shared = {**(SOURCE_OPTIONS if "data" in declared else {}), **PRINTING_OPTIONS}
+    shared = {**(data if "data" in declared else {}), **PRINTING_OPTIONS}
+    default = {**(defaults or {}), **dict.fromkeys(PRINTING_OPTIONS, False)}
     keyword = inspect.Parameter.KEYWORD_ONLY
     parameters = [one.replace(kind=keyword) for name, one in declared.items() if name not in ("console", "data")]
     for name, annotation in shared.items():
-        default = False if name in PRINTING_OPTIONS else None
-        parameters.append(inspect.Parameter(name, keyword, default=default, annotation=annotation))
+        parameters.append(inspect.Parameter(name, keyword, default=default.get(name), annotation=annotation))
     for one in parameters:
         _name_value(one)
 

@@ -1,4 +1,4 @@
-"""`synthsieve reproduce --dataset svhn -o OUT`: the paper's Table 1 on real data, beside the paper's figures."""
+"""`synthsieve reproduce --dataset svhn -o OUT`: the paper's Table 1 on real data, with the paper's figures."""
 
 from __future__ import annotations
 

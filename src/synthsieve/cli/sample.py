@@ -31,7 +31,7 @@ def sample(
     cluster: options.Cluster = None,
     workers: options.Workers = None,
 ) -> Any:
-    """Draw labelled samples: an .npz (x, y, classes, latent), and beside it a picture, a table, sounds or sentences."""
+    """Draw labelled samples: an .npz (x, y, classes, latent), with a picture, a table, sounds or sentences."""
     given = options.api_arguments(locals())
     from synthsieve.api.sample import sample as sample_
 

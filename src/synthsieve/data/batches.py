@@ -17,12 +17,12 @@ class Batches:
     A batch at the end of an epoch is filled from the next one, so that every batch is full: 50 rows in batches of 100
     come exactly twice in each. `rng` belongs to this object; nothing else may draw from it.
 
-    The state is small: the generator's state before the current epoch was shuffled, and the position in the epoch.
+    The state is small: that of `rng` before the current epoch was shuffled, and the position in the epoch.
     """
 
     def __init__(self, num_rows: int, batch_size: int, *, rng: np.random.Generator) -> None:
         check(num_rows >= 1, "batches need at least one row to draw from, but there is none", "no-rows")
-        check(batch_size >= 1, f"batch_size must be at least 1, but {batch_size} came", "batch-size")
+        check(batch_size >= 1, f"batch_size must be at least 1, got {batch_size}", "batch-size")
         self.num_rows = num_rows
         self.batch_size = batch_size
         self._rng = rng

@@ -57,7 +57,7 @@ def check_dataset(dataset: Dataset) -> None:
     _check_examples(dataset.train, dataset, f"{name}, training examples")
     present = set(np.unique(y).tolist()) - {UNLABELED}
     check(present, f"{name}: none of its {len(y):,} rows has a label: label some of each class", "no-labels")
-    check(len(classes) > 1, f"{name}: two classes are needed, but only {listed(classes)} came", "one-class")
+    check(len(classes) > 1, f"{name}: two classes are needed, got only {listed(classes)}", "one-class")
     missing = [label for index, label in enumerate(classes) if index not in present]
     check(not missing, f"{name}: every class needs a label, but {listed(missing)} have none", "class-without-labels")
     for part, examples in (("validation", dataset.validation), ("test", dataset.test)):
@@ -65,23 +65,23 @@ def check_dataset(dataset: Dataset) -> None:
             continue
         origin, x, unknown = f"{name}, {part} examples", examples.x, int((examples.y == UNLABELED).sum())
         _check_examples(examples, dataset, origin)
-        fits, came = x.shape[1:] == dataset.shape and x.dtype == like.dtype, f"{x.dtype} {x.shape[1:]}"
-        check(fits, f"{origin}: must be {like.dtype} {dataset.shape} as in training, not {came}", "unlike-training")
+        fits, got = x.shape[1:] == dataset.shape and x.dtype == like.dtype, f"{x.dtype} {x.shape[1:]}"
+        check(fits, f"{origin}: must be {like.dtype} {dataset.shape} as in training, not {got}", "unlike-training")
         check(not unknown, f"{origin}: {unknown} labels are not known: remove those rows", "unlabelled-test")
 
 
 def _check_examples(examples: Examples, dataset: Dataset, origin: str) -> None:
     """Shapes, dtypes, ranges and lengths of one set of examples."""
     x, y, groups, weights = examples.x, examples.y, examples.groups, examples.weights
-    came = f"but came as {x.dtype} {x.shape}"
-    check(len(x), f"{origin}: at least one row is needed, but none came", "no-rows")
-    check(len(x) == len(y), f"{origin}: {len(x)} examples came with {len(y)} labels: give one for each", "label-count")
+    got = f"got {x.dtype} {x.shape}"
+    check(len(x), f"{origin}: at least one row is needed, got none", "no-rows")
+    check(len(x) == len(y), f"{origin}: {len(x)} examples have {len(y)} labels: give one for each", "label-count")
     if dataset.kind in FORMS:
         ndim, dtypes, expected = FORMS[dataset.kind]
         fits = x.ndim == ndim and (x.dtype.name in dtypes or x.dtype.kind in dtypes)
-        check(fits, f"{origin}: {expected}, {came}", "example-type")
+        check(fits, f"{origin}: {expected}, {got}", "example-type")
     is_plain = not x.dtype.hasobject and 0 not in x.shape
-    check(is_plain, f"{origin}: examples must be numbers, at least one, {came}", "example-type")
+    check(is_plain, f"{origin}: examples must be numbers, at least one, {got}", "example-type")
     if x.dtype == np.float32 and isinstance(dataset.kind, Kind):
         for start in range(0, len(x), CHECK_ROWS):
             block = np.abs(x[start : start + CHECK_ROWS]).reshape(len(x[start : start + CHECK_ROWS]), -1)
@@ -89,14 +89,14 @@ def _check_examples(examples: Examples, dataset: Dataset, origin: str) -> None:
             row, largest = start + int(bad.argmax()), block.max()
             check(not bad.any(), f"{origin}: row {row} holds NaN or infinity: fill or remove it", "not-finite")
             in_range = dataset.kind is not Kind.IMAGE or largest <= 1
-            check(in_range, f"{origin}: float images must lie in [-1, 1], but {largest:g} came", "pixel-range")
+            check(in_range, f"{origin}: float images must lie in [-1, 1], got {largest:g}", "pixel-range")
     is_index = y.ndim == 1 and y.dtype == np.int64
-    check(is_index, f"{origin}: labels must be int64 (n,), but came as {y.dtype} {y.shape}", "label-type")
+    check(is_index, f"{origin}: labels must be int64 (n,), got {y.dtype} {y.shape}", "label-type")
     in_range, last = y.min() >= UNLABELED and y.max() < dataset.num_classes, dataset.num_classes - 1
-    check(in_range, f"{origin}: labels must lie in -1..{last}, but {y.min()}..{y.max()} came", "label-range")
+    check(in_range, f"{origin}: labels must lie in -1..{last}, got {y.min()}..{y.max()}", "label-range")
     if weights is not None:
         valid = weights.shape == y.shape and np.isfinite(weights).all() and (weights >= 0).all()
         check(valid, f"{origin}: weights must be finite and 0 or more, one for each of {len(y)} rows", "weights")
     if groups is not None:
-        valid, came = groups.dtype == np.int64 and groups.shape == y.shape, f"{groups.dtype} {groups.shape}"
-        check(valid, f"{origin}: groups must be int64 ({len(y)},), but are {came}", "group-shape")
+        valid, got = groups.dtype == np.int64 and groups.shape == y.shape, f"{groups.dtype} {groups.shape}"
+        check(valid, f"{origin}: groups must be int64 ({len(y)},), but are {got}", "group-shape")

@@ -57,7 +57,7 @@ def rows_of(given: Any) -> int:
     if hasattr(given, "shape"):
         return int(given.shape[0]) if given.shape else 0
     has_rows = hasattr(given, "__len__")
-    check(has_rows, f"X must hold rows, but a {type(given).__name__} came: make a list of it", "unknown-container")
+    check(has_rows, f"X must hold rows, got a {type(given).__name__}: make a list of it", "unknown-container")
     return len(given)
 
 

@@ -51,7 +51,7 @@ class Dataset:
     test: Examples | None = None  # the source's test set, or None: then the split takes one from `train`
     feature_names: tuple[str, ...] | None = None  # for vectors that came from named columns
     notes: tuple[str, ...] = ()  # messages for the user (how floats were scaled, which files were skipped)
-    metadata: Any = None  # what the encoding needs beside the arrays: the schema of a table, the format of sounds
+    metadata: Any = None  # what the encoding needs besides the arrays: the schema of a table, the format of sounds
     validation: Examples | None = None  # labelled rows that the user gave for validation
 
     @property

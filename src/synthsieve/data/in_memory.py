@@ -42,14 +42,14 @@ class InMemoryData:
 
 
 def read_in_memory(
-    given: Any, *, modality: str = "auto", schema: Any = None, rate: int | None = None, beside: Any = None
+    given: Any, *, modality: str = "auto", schema: Any = None, rate: int | None = None, others: Any = None
 ) -> InMemoryData:
     """The examples in any container; `modality` says what they are where that is ambiguous.
 
     Args:
         schema: the types of a table's columns that are guessed wrongly.
         rate: samples a second, of waveforms.
-        beside: more images, whose values count too when the range of images is guessed.
+        others: more images, whose values count too when the range of images is guessed.
     """
     kind = kind_of(given, modality)
     if kind == Kind.TABLE:
@@ -61,9 +61,9 @@ def read_in_memory(
         return InMemoryData(x, kind, form)
     if kind in (Kind.IMAGE, Kind.VECTOR):
         array = as_array(given)
-        features = read_features(array, origin="X", value_range=_common_range(array, beside, kind))
-        came = f"its shape {array.shape} is that of a {features.kind}"
-        check(features.kind == kind, f"X should be of kind {kind}, but {came}", "modality")
+        features = read_features(array, origin="X", value_range=_common_range(array, others, kind))
+        got = f"its shape {array.shape} is that of a {features.kind}"
+        check(features.kind == kind, f"X should be of kind {kind}, but {got}", "modality")
         images = ImageForm.of(array, features)
         span = None if images is None else images.value_range
         notes = () if span is None or span == SIGNED else (scaling_note(span),)
@@ -73,9 +73,9 @@ def read_in_memory(
     return InMemoryData(encode_like(given, InMemoryData(np.empty(0), kind)), kind)
 
 
-def _common_range(images: np.ndarray, beside: Any, kind: str) -> tuple[float, float] | None:
+def _common_range(images: np.ndarray, others: Any, kind: str) -> tuple[float, float] | None:
     """The range of two arrays of images together; None where there is only one, or they are of different types."""
-    more = None if beside is None or kind != Kind.IMAGE else as_array(beside)
+    more = None if others is None or kind != Kind.IMAGE else as_array(others)
     if more is None or not more.size or more.dtype.kind != images.dtype.kind or images.dtype.kind not in "iuf":
         return None
     group = np.concatenate([images.reshape(-1), more.reshape(-1)])
@@ -140,7 +140,7 @@ def kind_of(given: Any, modality: str) -> str:
     if modality == "auto":
         return guess_kind(given)
     expected = f"auto or a name such as {', '.join(Kind)}"
-    check(isinstance(modality, str), f"modality must be {expected}, but {modality!r} came", "modality")
+    check(isinstance(modality, str), f"modality must be {expected}, got {modality!r}", "modality")
     return Kind(modality) if modality in set(Kind) else modality
 
 
@@ -201,7 +201,7 @@ def metadata_of(encoding: Encoding) -> Any:
 
 
 def _is_mixed(given: Any) -> bool:
-    """Rows of cells of which some are text, or missing beside other than numbers."""
+    """Rows of cells of which some are text, or missing, unless all others are numbers."""
     if not isinstance(given, np.ndarray | list | tuple) or _dimensions(given) != 2:
         return False
     array = given if isinstance(given, np.ndarray) else np.asarray(given, dtype=object)
@@ -213,7 +213,7 @@ def _is_mixed(given: Any) -> bool:
 def _texts(given: Any) -> list[Any]:
     """One text a row; a table of one column is that column."""
     single = isinstance(given, str | bytes)
-    check(not single, "X must be a list of texts, but a single one came: put it into a list", "text-shape")
+    check(not single, "X must be a list of texts, got a single one: put it into a list", "text-shape")
     if is_frame(given) and given.shape[1] == 1:
         return list(given.iloc[:, 0])
     if hasattr(given, "column_names") and len(given.column_names) == 1:

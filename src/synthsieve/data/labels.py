@@ -45,13 +45,13 @@ def read_labels(raw: np.ndarray, *, origin: str, classes: tuple[str, ...] | None
     """
     raw = np.asarray(raw)
     raw = raw[:, 0] if raw.ndim == 2 and raw.shape[1] == 1 else raw
-    check(raw.ndim == 1, f"{origin}: labels must have shape (n,), but came with {raw.shape}", "label-shape")
+    check(raw.ndim == 1, f"{origin}: labels must have shape (n,), got {raw.shape}", "label-shape")
     raw = raw.astype(np.int64) if raw.dtype.kind == "b" else raw
     is_integer = raw.dtype.kind in "iu"
-    came = f"{raw.min(initial=0)}" if is_integer else f"{raw.dtype}"
+    got = f"{raw.min(initial=0)}" if is_integer else f"{raw.dtype}"
     valid = raw.dtype.kind == "U" or (is_integer and not (raw < UNLABELED).any())
     expected = "text or integers from 0 (unlabelled: empty or -1)"
-    check(valid, f"{origin}: labels must be {expected}, but {came} came", "label-type")
+    check(valid, f"{origin}: labels must be {expected}, got {got}", "label-type")
     known = np.asarray(raw != (UNLABELED if is_integer else ""))
     texts, inverse = np.unique(raw[known].astype(str), return_inverse=True)
     present: list[str] = texts.tolist()
@@ -118,7 +118,7 @@ def read_targets(given: Any, classes: np.ndarray | None = None) -> Targets:
 def as_labels(given: Any) -> np.ndarray:
     """Labels in any container as an array of any shape; a masked label is not known.
 
-    A list of text keeps its items, for numpy would turn the -1 or the NaN beside them into text.
+    A list of text keeps its items, because numpy would turn -1 and NaN among them into text.
     """
     if isinstance(given, np.ma.MaskedArray):
         return without_mask(given)
@@ -181,11 +181,11 @@ def _is_present(value: Any) -> bool:
 def _common_type(labels: np.ndarray, *, whole: bool) -> np.ndarray:
     """Labels of an object array in the one type they share; with `whole`, floats that are whole become integers.
 
-    Integers beside NaN come as floats, and their user thinks of integers.
+    Integers become floats where NaN is among them; the user means integers.
     """
     if labels.dtype.kind == "O" and len(labels):
         one_type = len({isinstance(label, str) for label in labels}) == 1
-        check(one_type, "labels must all be text or all numbers, but both came: write 1 as '1'", "mixed-labels")
+        check(one_type, "labels must all be text or all numbers, got both: write 1 as '1'", "mixed-labels")
         labels = np.array(labels.tolist())
     if whole and labels.dtype.kind == "f" and np.isfinite(labels).all() and (labels == np.rint(labels)).all():
         return labels.astype(np.int64)
@@ -199,7 +199,7 @@ def _plain(value: Any) -> Any:
 def read_groups(given: Any, count: int) -> np.ndarray:
     """A number for the group of each of `count` rows, named by any type: int64 (count,); an unnamed row is a group."""
     names = as_labels(given)
-    problem = f"groups must name one for each of {count} rows, but came with shape {names.shape}"
+    problem = f"groups must name one for each of {count} rows, got shape {names.shape}"
     check(names.shape == (count,), problem, "group-shape")
     numbers: dict[Any, int] = {}
     keys = (_plain(name) if _is_present(name) else (None, row) for row, name in enumerate(names))

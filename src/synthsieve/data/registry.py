@@ -73,7 +73,7 @@ def register_source(name: str, loader: Loader) -> None:
 def register_format(suffix: str, loader: Loader) -> None:
     """Make `load` read paths ending in `suffix` (".xyz") with `loader`; a suffix that is taken is refused."""
     is_new = suffix not in _FORMATS and suffix.startswith(".")
-    check(is_new, f"a format must have a suffix of its own, such as '.xyz', but {suffix!r} came", "name-taken")
+    check(is_new, f"a format must have a suffix of its own, such as '.xyz', got {suffix!r}", "name-taken")
     _FORMATS[suffix] = loader
 
 

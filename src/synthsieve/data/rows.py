@@ -65,9 +65,7 @@ def _as_form(given: Any, name: str) -> Any:
         check_names(rows)
         rows = rows.reset_index(drop=True)
     elif not rows.ndim:
-        raise InputError(
-            f"{name} must hold rows, but a single value came: put it into a list", code="unknown-container"
-        )
+        raise InputError(f"{name} must hold rows, got a single value: put it into a list", code="unknown-container")
     if not rows_of(rows):
         raise InputError(f"{name} has no rows: at least one is needed", code="no-rows")
     return rows
@@ -76,8 +74,8 @@ def _as_form(given: Any, name: str) -> Any:
 def _check_alike(first: str, like: Any, name: str, rows: Any) -> None:
     if is_frame(like) != is_frame(rows) or hasattr(like, "tocsr") != hasattr(rows, "tocsr"):
         raise InputError(
-            f"{name} must come in the container of {first}, a {type(like).__name__}, "
-            f"but a {type(rows).__name__} came: convert one of them",
+            f"{name} must have the container of {first}, a {type(like).__name__}, "
+            f"got a {type(rows).__name__}: convert one of them",
             code="different-containers",
         )
     if is_frame(like):

@@ -72,9 +72,9 @@ class Split:
 
     def check_against(self, dataset: Dataset) -> None:
         """Raise a `DataError` unless this split was made from this very data set."""
-        came = f"{dataset.name!r} {listed(dataset.classes)}"
+        got = f"{dataset.name!r} {listed(dataset.classes)}"
         same = self.classes == dataset.classes
-        check(same, f"the split has classes {listed(self.classes)}, but {came}", "other-data")
+        check(same, f"the split has classes {listed(self.classes)}, but {got}", "other-data")
         problem = f"the split of {self.source!r} was made from other rows or labels than {dataset.name!r} has now"
         check(self.fingerprint == fingerprint(dataset), problem, "other-data")
 
@@ -171,9 +171,9 @@ def indices_of(ranges: str) -> np.ndarray:
 def split_dataset(dataset: Dataset, data: DataSettings, *, seed: int) -> Split:
     """The split that `data` describes.
 
-    With `data.validation = extra`, validation and test rows come from labelled rows beside `data.labels`. Otherwise the
-    labels are all there is: with 300 or more of them, a part is held out for validation and, where the data have no
-    test set, one for test; with fewer, `data.fold` says which part of cross-fitting is held out (`cross_fits`), and
+    With `data.validation = extra`, validation and test rows come from labelled rows other than `data.labels`. Otherwise
+    there are only these labels: with 300 or more, a part is held out for validation and, where the data have no test
+    set, one for test; with fewer, `data.fold` says which part of cross-fitting is held out (`cross_fits`), and
     without it every label trains. `data.labels` and `data.test_fraction` take a test set outside the labels.
     """
     validation_fraction = VALIDATION_FRACTION if data.validation_fraction is None else data.validation_fraction
@@ -210,7 +210,7 @@ def cross_fits(dataset: Dataset, data: DataSettings) -> bool:
 
 
 def has_outside_test(dataset: Dataset, data: DataSettings) -> bool:
-    """Whether test rows are no part of the labels that train: a test set, or labelled rows beside `data.labels`."""
+    """Whether test rows are other than the labels that train: a test set, or labelled rows other than `data.labels`."""
     if dataset.test is not None or data.labels is not None or data.test_fraction is not None:
         return True
     return not _few_labels(dataset, data)
@@ -243,7 +243,7 @@ def make_split(
         test_fraction: of the labelled rows, stratified, where the source has no test set.
     """
     for name, fraction in (("validation_fraction", validation_fraction), ("test_fraction", test_fraction)):
-        check(0 <= fraction < 1, f"{name} must lie in [0, 1), but {fraction} came", "fraction")
+        check(0 <= fraction < 1, f"{name} must lie in [0, 1), got {fraction}", "fraction")
     parts = _Parts(dataset, seed)
     parts.hold_out("test", test_fraction)
     parts.hold_out("validation", validation_fraction)
@@ -293,7 +293,7 @@ class _Parts:
             from sklearn.model_selection import StratifiedGroupKFold
 
             have, advice = len(np.unique(groups[rows])), "give a separate test set, or --set data.folds=3"
-            problem = f"cross-fitting over {count} parts needs labelled rows of as many groups, but {have} came"
+            problem = f"cross-fitting over {count} parts needs labelled rows of as many groups, got {have}"
             check(have >= count, f"{problem}: {advice}", "too-few-groups")
             folds = StratifiedGroupKFold(count, shuffle=True, random_state=int(rng.integers(2**31)))
             for number, (_, held) in enumerate(folds.split(rows, y[rows], groups[rows])):

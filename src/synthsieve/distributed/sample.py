@@ -24,7 +24,7 @@ SHARD = 10 * BLOCK  # chains of a file
 
 
 @dataclass(frozen=True)
-class Drawing:
+class SampleJob:
     """What every worker must know.
 
     Attributes:
@@ -54,13 +54,13 @@ class Drawing:
         return np.arange(number * SHARD, min((number + 1) * SHARD, self.count))
 
 
-def sample_shards(drawing: Drawing, *, engine: Engine, progress: Progress | None = None) -> list[Path]:
-    """Draw `per_class` samples of each class into OUT/part-NNNNN.parquet, beside OUT/_samples.json; all or none.
+def sample_shards(job: SampleJob, *, engine: Engine, progress: Progress | None = None) -> list[Path]:
+    """Draw `per_class` samples of each class into OUT/part-NNNNN.parquet, next to OUT/_samples.json; all or none.
 
     The samples are those of `draw_samples` with one thread. Columns: `class`, `latent`, `chain_seed`, `x` (flat; its
     shape is in _samples.json), `logit_CLASS` for every class, `entropy`. `synthsieve select` reads the folder.
     """
-    progress, out = progress or NullProgress(), drawing.out
+    progress, out = progress or NullProgress(), job.out
     present = [path.name for path in out.iterdir() if path.name != HIDDEN] if out.is_dir() else []
     if present or (out.exists() and not out.is_dir()):
         found = present[0] if present else "a file of that name"
@@ -69,15 +69,15 @@ def sample_shards(drawing: Drawing, *, engine: Engine, progress: Progress | None
         )
     created, work = not out.exists(), WorkFolder.within(out)
     try:
-        settings = {"per_class": drawing.per_class, "seed": drawing.seed, "noise": drawing.noise}
-        metadata = {"rows": drawing.count, **settings, **asdict(drawing.chains), "shards": drawing.shards}
-        for number, stored in enumerate(engine.blocks(partial(draw_shard, drawing), len(drawing.shards)), 1):
+        settings = {"per_class": job.per_class, "seed": job.seed, "noise": job.noise}
+        metadata = {"rows": job.count, **settings, **asdict(job.chains), "shards": job.shards}
+        for number, stored in enumerate(engine.blocks(partial(draw_shard, job), len(job.shards)), 1):
             metadata |= stored
-            progress.update(number, len(drawing.shards))
+            progress.update(number, len(job.shards))
         write_json(work.path / METADATA, metadata)
-        for name in (*drawing.shards, METADATA):
+        for name in (*job.shards, METADATA):
             work.publish(name, out / name)
-        return [out / name for name in drawing.shards]
+        return [out / name for name in job.shards]
     finally:
         progress.close()
         work.remove()
@@ -85,7 +85,7 @@ def sample_shards(drawing: Drawing, *, engine: Engine, progress: Progress | None
             out.rmdir()
 
 
-def draw_shard(drawing: Drawing, number: int) -> dict[str, Any]:
+def draw_shard(job: SampleJob, number: int) -> dict[str, Any]:
     """Draw one shard and write it; returns the classes, and the shape and type of x."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -95,12 +95,12 @@ def draw_shard(drawing: Drawing, number: int) -> dict[str, Any]:
     from synthsieve.settings import EntropyAt
 
     torch.set_num_threads(1)  # another number may round sums otherwise
-    run, model = _open_run(drawing.run)
-    rows = drawing.rows(number)
-    y, place = np.asarray(drawing.labels)[rows // drawing.per_class], rows % drawing.per_class
+    run, model = _open_run(job.run)
+    rows = job.rows(number)
+    y, place = np.asarray(job.labels)[rows // job.per_class], rows % job.per_class
     pairs = zip(y.tolist(), place.tolist(), strict=True)
-    seeds = np.array([chain_seed(drawing.seed, label, within) for label, within in pairs])
-    drawn = draw_and_score(model, run.encoding, y, seeds, chains=drawing.chains, noise=drawing.noise, keep_x=True)
+    seeds = np.array([chain_seed(job.seed, label, within) for label, within in pairs])
+    drawn = draw_and_score(model, run.encoding, y, seeds, chains=job.chains, noise=job.noise, keep_x=True)
     logits = drawn["logits_x" if run.settings.augmentation.entropy_at is EntropyAt.X else "logits_z"]
     x, classes = drawn["x"], [str(name) for name in run.split.classes]
     columns = {
@@ -111,7 +111,7 @@ def draw_shard(drawing: Drawing, number: int) -> dict[str, Any]:
         **{f"logit_{name}": pa.array(np.ascontiguousarray(logits[:, k])) for k, name in enumerate(classes)},
         "entropy": pa.array(entropy_of_logits(logits)),
     }
-    with atomic_write(drawing.out / HIDDEN / drawing.shards[number]) as partial_name:
+    with atomic_write(job.out / HIDDEN / job.shards[number]) as partial_name:
         pq.write_table(pa.table(columns), partial_name)
     return {"classes": classes, "x": {"shape": list(x.shape[1:]), "dtype": str(x.dtype)}}
 

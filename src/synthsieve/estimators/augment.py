@@ -106,10 +106,10 @@ def _read_test(estimator: Estimator, X_test: Any, y_test: Any) -> tuple[np.ndarr
         return None
     x, y = estimator.read_more(X_test), read_targets(column_or_1d(as_labels(y_test)), estimator.classes_).y
     if (y == UNLABELED).any():
-        message = f"every label of y_test must be one of {estimator.classes_.tolist()}, but others came"
+        message = f"every label of y_test must be one of {estimator.classes_.tolist()}, got others"
         raise InputError(message, code="unknown-label")
     if len(x) != len(y):
-        message = f"X_test and y_test must have as many rows, but {len(x)} and {len(y)} came"
+        message = f"X_test and y_test must have equally many rows, got {len(x)} and {len(y)}"
         raise InputError(message, code="different-lengths")
     return x, y
 
@@ -176,8 +176,8 @@ def _parts(y: np.ndarray, cv: int, seed: int) -> list[np.ndarray]:
     counts = np.bincount(y[y != UNLABELED])
     if cv < 2 or counts.min() < 2:
         raise InputError(
-            f"cross-fitting needs cv of 2 or more and two labels of every class, but cv={cv} and a class with"
-            f" {counts.min()} came: pass X_test and y_test instead",
+            f"cross-fitting needs cv of 2 or more and two labels of every class, got cv={cv} and a class with"
+            f" {counts.min()}: pass X_test and y_test instead",
             code="too-few-labels",
         )
     stream = numpy_stream(seed, "cross-fitting")

@@ -192,7 +192,7 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
         )
         predicted = self.predict(X)
         if len(predicted) != len(raw):
-            message = f"X and y must have as many rows, but {len(predicted)} and {len(raw)} came"
+            message = f"X and y must have equally many rows, got {len(predicted)} and {len(raw)}"
             raise InputError(message, code="different-lengths")
         weights = None if sample_weight is None else np.asarray(sample_weight)[known]
         return float(accuracy_score(np.array(raw[known].tolist()), predicted[known], sample_weight=weights))
@@ -210,7 +210,7 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
                 before = predict.probabilities(self.model_, self.encoding_, x, calibrated=False)
             answers = self.model_.calibration.apply(before)
             if len(answers) != len(targets):
-                message = f"X and y must have as many rows, but {len(answers)} and {len(targets)} came"
+                message = f"X and y must have equally many rows, got {len(answers)} and {len(targets)}"
                 raise InputError(message, code="different-lengths")
             known = targets != UNLABELED
             return measure(targets[known], answers[known], before[known])
@@ -245,12 +245,12 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
         """
         check_is_fitted(self)
         if not isinstance(n_per_class, Integral) or n_per_class < 1:
-            message = f"n_per_class must be a whole number, 1 or more, but {n_per_class!r} came"
+            message = f"n_per_class must be a whole number, 1 or more, got {n_per_class!r}"
             raise InputError(message, code="invalid-parameter")
         sampling = self.settings_.sampling
         chains = DrawSettings.of(sampling, temperature=temperature)
         if classes is not None and (isinstance(classes, str) or not isinstance(classes, Iterable)):
-            message = f"classes must be a list of labels, but {classes!r} came: put it into a list"
+            message = f"classes must be a list of labels, got {classes!r}: put it into a list"
             raise InputError(message, code="invalid-parameter")
         with self.threads(), as_input_errors():
             self.fit_reference()
@@ -390,7 +390,7 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
         if guessed and kind == Kind.VECTOR and examples.shape[1] <= MAX_COLUMNS:
             held = read_columns(as_array(examples))
         else:
-            held = read_in_memory(examples, modality=kind, schema=self.schema, rate=self.rate, beside=unlabeled_X)
+            held = read_in_memory(examples, modality=kind, schema=self.schema, rate=self.rate, others=unlabeled_X)
         self._keep_items(None if features is None else X, held.x)
         self.held_ = replace(held, x=held.x[:0])
         parts: dict[str, Any] = {
@@ -436,7 +436,7 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
         """Class indices of y (n,), -1 for unlabelled; `classes_` is set."""
         raw = column_or_1d(as_labels(y), warn=True)
         if len(raw) != count:
-            message = f"X and y must have as many rows, but inconsistent numbers came: {count} and {len(raw)}"
+            message = f"X and y must have equally many rows, got inconsistent numbers: {count} and {len(raw)}"
             raise InputError(message, code="different-lengths")
         known = raw[is_known(raw)]
         if known.dtype.kind == "f" and np.isinf(known).any():
@@ -446,10 +446,10 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
             check_classification_targets(known)
         targets = read_targets(raw)
         if len(targets.classes) < 2:
-            came, advice = "no label at all (-1, None, NaN and empty text mean unlabelled)", "give those that are known"
+            got, advice = "no label at all (-1, None, NaN and empty text mean unlabelled)", "give those that are known"
             if len(targets.classes):
-                came, advice = f"only one class, {targets.classes[0]!s}", "add labels of another class"
-            message = f"labels of at least two classes are needed, but y has {came}: {advice}"
+                got, advice = f"only one class, {targets.classes[0]!s}", "add labels of another class"
+            message = f"labels of at least two classes are needed, but y has {got}: {advice}"
             raise InputError(message, code="too-few-classes")
         for note in check_classes(Labels(targets.y, tuple(map(str, targets.classes))), origin="y"):
             warnings.warn(note, SynthsieveWarning, stacklevel=4)
@@ -467,13 +467,13 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
         self.features_ = None if items is None else x
         if self.items_ is not None and rows_of(self.items_) != len(x):
             count = rows_of(self.items_)
-            message = f"features must have a row for each item, but {len(x)} rows came for {count}"
+            message = f"features must have a row for each item, got {len(x)} rows for {count} items"
             raise InputError(message, code="different-lengths")
 
     def _settings_for(self, dataset: Dataset) -> Settings:
         if not isinstance(self.settings, Mapping | None):
             raise InputError(
-                f'settings must be a mapping such as {{"training.smoothness_weight": 0.5}}, but {self.settings!r} came:'
+                f'settings must be a mapping such as {{"training.smoothness_weight": 0.5}}, got {self.settings!r}:'
                 " a preset or a TOML file goes into preset",
                 code="invalid-parameter",
             )
@@ -543,7 +543,7 @@ def _seed_of(random_state: Any) -> int:
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(2**31))
     if not isinstance(random_state, Integral):
-        message = f"random_state must be an int, a numpy generator or None, but {random_state!r} came"
+        message = f"random_state must be an int, a numpy generator or None, got {random_state!r}"
         raise InputError(message, code="invalid-parameter")
     return int(random_state)
 
@@ -552,7 +552,7 @@ def _threads_of(n_jobs: Any) -> int:
     """As joblib counts: -1 means every core, -2 all but one; never more than there are."""
     cores = os.cpu_count() or 1
     if not isinstance(n_jobs, Integral) or n_jobs == 0:
-        message = f"n_jobs must be a whole number other than 0, or None, but {n_jobs!r} came"
+        message = f"n_jobs must be a whole number other than 0, or None, got {n_jobs!r}"
         raise InputError(message, code="invalid-parameter")
     wanted = int(n_jobs)
     return min(wanted, cores) if wanted > 0 else max(1, cores + 1 + wanted)
@@ -569,7 +569,7 @@ def _check_numbers(X: Any) -> None:
     """Refuse dates and missing numbers with better advice than scikit-learn's."""
     kind = getattr(getattr(X, "dtype", None), "kind", "")
     if kind in ("m", "M"):
-        message = f"X must be numbers, but came as {X.dtype}: give a DataFrame, which may hold dates"
+        message = f"X must be numbers, got {X.dtype}: give a DataFrame, which may hold dates"
         raise InputError(message, code="not-numbers")
     if kind == "f" and isinstance(X, np.ndarray) and X.ndim == 2 and np.isnan(X).any():
         raise InputError(
@@ -583,9 +583,9 @@ def _with_unlabeled(parts: dict[str, Any], more: np.ndarray) -> dict[str, Any]:
     """The same with rows `more` appended, without labels, each its own group."""
     x, y, groups, weights = parts["x"], parts["y"], parts["groups"], parts["weights"]
     if more.shape[1:] != x.shape[1:]:
-        message = f"unlabeled_X must be like X, {x.shape[1:]} each, but came with {more.shape[1:]}"
+        message = f"unlabeled_X must be like X, {x.shape[1:]} each, got {more.shape[1:]}"
         raise InputError(message, code="different-shapes")
-    if np.uint8 in (x.dtype, more.dtype) and x.dtype != more.dtype:  # images of bytes beside images of floats
+    if np.uint8 in (x.dtype, more.dtype) and x.dtype != more.dtype:  # images of bytes and images of floats
         x, more = bytes_as_floats(x), bytes_as_floats(more)
     return {
         "x": np.concatenate([x, more]),

@@ -32,7 +32,7 @@ class ColumnDistance:
 
 @dataclass(frozen=True)
 class TableFidelity:
-    """Marginals and pairs of synthetic rows beside those of real ones."""
+    """Marginals and pairs of synthetic rows, compared with those of real ones."""
 
     columns: tuple[ColumnDistance, ...]  # each column that is modelled
     marginal_distance: float  # the mean of their distances
@@ -52,7 +52,7 @@ class TableFidelity:
 def compare_tables(
     real: np.ndarray, synthetic: np.ndarray, schema: TableSchema, *, held_out: np.ndarray | None = None
 ) -> TableFidelity:
-    """Synthetic rows (m, columns) beside real ones (n, columns); with `held_out` real rows, the floor beside them."""
+    """Compare synthetic rows (m, columns) with real ones (n, columns), and `held_out` real ones, as a floor."""
     for name, rows in (("real", real), ("synthetic", synthetic), ("held_out", held_out)):
         if rows is not None and (rows.ndim != 2 or rows.shape[1] != len(schema) or not len(rows)):
             message = f"expected `{name}` rows of shape (n, {len(schema)}) with n at least 1, got {rows.shape}"

@@ -63,7 +63,7 @@ class TwoSample(_Figures):
 
 @dataclass(frozen=True)
 class SyntheticTraining(_Figures):
-    """A classifier trained on synthetic samples, tested on real examples, beside one trained on real examples."""
+    """A classifier trained on synthetic samples, tested on real examples, and one trained on real examples."""
 
     accuracy: float  # on real test examples, of the classifier trained on synthetic samples
     low: float  # Wilson's 95 % interval of it

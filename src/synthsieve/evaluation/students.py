@@ -115,7 +115,7 @@ class Student:
             if given.shape != (count, len(own)) or not np.isfinite(given).all():
                 raise InputError(
                     f"predict_proba of {self.name} must give finite numbers of shape ({count}, {len(own)}), "
-                    f"but {given.shape} came",
+                    f"got {given.shape}",
                     code="bad-predictions",
                 )
             found[:, [place[label] for label in own]] = given

@@ -69,7 +69,7 @@ def read_utility_data(
 ) -> UtilityData:
     """All rows, once it is known that they can be used together and that none measures that also trains."""
     if (X_test is None) != (y_test is None):
-        raise InputError("X_test and y_test belong together, but only one of them came", code="missing-argument")
+        raise InputError("expected both X_test and y_test or neither, got one: pass both", code="missing-argument")
     given, labels = {"X": X}, {"X": y}
     given["synthetic"], labels["synthetic"] = _pair(synthetic, "synthetic")
     if pool is not None:
@@ -122,7 +122,7 @@ def read_utility_data(
 def _pair(given: Any, name: str) -> tuple[Any, Any]:
     if not isinstance(given, tuple) or len(given) != 2:
         raise InputError(
-            f"{name} must be a pair (X, y) of rows and their labels, but a {type(given).__name__} came",
+            f"{name} must be a pair (X, y) of rows and their labels, got a {type(given).__name__}",
             code="not-a-pair",
         )
     return given
@@ -131,7 +131,7 @@ def _pair(given: Any, name: str) -> tuple[Any, Any]:
 def _check_count(name: str, raw: np.ndarray, count: int) -> None:
     if raw.shape != (count,):
         raise InputError(
-            f"{name} must have one label for each of {count:,} rows, but came with shape {raw.shape}",
+            f"{name} must have one label for each of {count:,} rows, got shape {raw.shape}",
             code="different-lengths",
         )
 
@@ -146,8 +146,8 @@ def _classes_of(name: str, given: Any, count: int, classes: np.ndarray) -> np.nd
     if (y == UNLABELED).any():
         unknown = sorted({str(label) for label in raw[y == UNLABELED].tolist()})
         raise InputError(
-            f"labels of {name} must be among those of y, {listed([str(c) for c in classes])}, but {listed(unknown)} "
-            "came: remove these rows, or label some rows of that class",
+            f"labels of {name} must be among those of y, {listed([str(c) for c in classes])}, got {listed(unknown)}: "
+            "remove these rows, or label some rows of that class",
             code="unseen-label",
         )
     return y
@@ -159,8 +159,8 @@ def _weights(given: Any, count: int) -> np.ndarray | None:
     weights = np.asarray(given, dtype=np.float64)
     if weights.shape != (count,) or not np.isfinite(weights).all() or (weights < 0).any() or not weights.any():
         raise InputError(
-            f"weights must be {count:,} finite numbers, none below 0 and some above, for the synthetic rows, but came "
-            f"with shape {weights.shape}",
+            f"weights must be {count:,} finite numbers, none below 0 and some above, for the synthetic rows, got "
+            f"shape {weights.shape}",
             code="bad-weights",
         )
     return weights

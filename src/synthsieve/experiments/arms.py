@@ -31,7 +31,7 @@ class Group(StrEnum):
 
 
 class Arm(StrEnum):
-    """The extra data of augmented training beside labelled and unlabelled examples; or no augmented training."""
+    """The extra data of augmented training besides labelled and unlabelled examples; or no augmented training."""
 
     SUPERVISED = "supervised only"
     PRETRAINED = "pretrained"
@@ -94,7 +94,7 @@ ORACLE = "oracle"  # the folder of the classifier that measures how pure pools a
 
 
 REAL = (Arm.SUPERVISED, Arm.PRETRAINED, Arm.REAL_ONLY)
-# The standard variants answer whether samples, the filter and the coreset help, each beside a control; the quick ones
+# The standard variants answer whether samples, the filter and the coreset help, each with a control; the quick ones
 # only whether the selected samples help.
 VARIANTS = {
     VariantSet.STANDARD: (*REAL, Arm.ALL, Arm.ENTROPY, Arm.ENTROPY_RANDOM, Arm.CRAIG, Arm.PSEUDO),
@@ -102,15 +102,15 @@ VARIANTS = {
 }
 
 
-def cells_for(settings: ComparisonSettings) -> tuple[TableEntry, ...]:
+def entries_for(settings: ComparisonSettings) -> tuple[TableEntry, ...]:
     """The variants of the settings: all of the paper's table, or the standard or quick ones at the smallest L."""
     if settings.variants is VariantSet.ALL:
-        return tuple(cells(settings.pool_sizes, baselines=settings.baselines))
+        return tuple(table_entries(settings.pool_sizes, baselines=settings.baselines))
     chosen = [arm for arm in VARIANTS[settings.variants] if settings.baselines or arm.group is not Group.BASELINE]
     return tuple(TableEntry(arm, settings.pool_sizes[0] if arm in POOLED else 0) for arm in chosen)
 
 
-def cells(pool_sizes: tuple[int, ...], *, baselines: bool = True) -> list[TableEntry]:
+def table_entries(pool_sizes: tuple[int, ...], *, baselines: bool = True) -> list[TableEntry]:
     """The paper's table for these L, with further variants: filters alone at the small L, CRAIG at every one.
 
     With `baselines` the supervised baseline comes first.
@@ -133,18 +133,18 @@ def cells(pool_sizes: tuple[int, ...], *, baselines: bool = True) -> list[TableE
     return [TableEntry(arm, size) for arm in Arm for size in sizes[arm]]
 
 
-def settings_of(cell: TableEntry, settings: Settings) -> Settings:
+def settings_of(entry: TableEntry, settings: Settings) -> Settings:
     """The settings of one variant: those of all, with its own extra data switched on and others off."""
-    if cell.arm is Arm.SUPERVISED:
+    if entry.arm is Arm.SUPERVISED:
         return supervised_settings(settings)
-    if cell.arm is Arm.PRETRAINED:
+    if entry.arm is Arm.PRETRAINED:
         return settings.pretrained()
-    augmentation = {"enabled": cell.arm in POOLED, **POOLED.get(cell.arm, {})}
-    if cell.pool_size:
-        augmentation["pool_size"] = cell.pool_size
+    augmentation = {"enabled": entry.arm in POOLED, **POOLED.get(entry.arm, {})}
+    if entry.pool_size:
+        augmentation["pool_size"] = entry.pool_size
     settings = settings.changed("augmentation", **augmentation)
-    settings = settings.changed("pseudo_labels", enabled=cell.arm in (Arm.PSEUDO, Arm.CRAIG_PSEUDO))
-    settings = settings.changed("implicit", enabled=cell.arm is Arm.IMPLICIT)
+    settings = settings.changed("pseudo_labels", enabled=entry.arm in (Arm.PSEUDO, Arm.CRAIG_PSEUDO))
+    settings = settings.changed("implicit", enabled=entry.arm is Arm.IMPLICIT)
     return settings.model_copy(update={"comparison": ComparisonSettings()})  # no variant depends on the others
 
 

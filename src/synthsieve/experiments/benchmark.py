@@ -83,11 +83,11 @@ class MethodJob:
     def run(self, origin: Origin, dataset: Dataset, *, report: Callable[[int], None]) -> None:
         remove_stale_partials(self.output_path.parent)
         task = Task(TrainingData.prepare(dataset, self.settings), self.settings, self.share)
-        method, trial, started = METHODS[self.method], self.best_trial, time.monotonic()
+        kind, trial, started = METHODS[self.method], self.best_trial, time.monotonic()
         budget, checkpoint = budget_of(task), self.output_path.with_suffix(".safetensors")
-        learner = method(task, **method.grid[trial])
+        method = kind(task, **kind.grid[trial])
         done = train(
-            learner,
+            method,
             task,
             budget,
             metric=self.settings.comparison.metric,
@@ -100,7 +100,7 @@ class MethodJob:
             "split_hash": task.data.split.hash,
             "budget": budget,
             "spent": done.spent,
-            "steps": learner.steps,
+            "steps": method.steps,
             "costs": done.costs,
             "history": done.history,
             "diverged": done.diverged,

@@ -87,7 +87,7 @@ class Experiment:
     origin: Origin  # where the data come from
     settings: Settings  # of every variant; the seed in it is not used
     seeds: tuple[int, ...]  # each with its own split, weights and batches
-    cells: tuple[TableEntry, ...]  # the variants, with their pool sizes; the baseline is among them
+    entries: tuple[TableEntry, ...]  # the variants, with their pool sizes; the baseline is among them
     # how parts of the labels are held out in turn; None with one split a seed
     cross_fitting: CrossFitting | None = None
 
@@ -115,8 +115,8 @@ class Experiment:
     def _fold_units(self, seed: int) -> list[Unit]:
         return [] if self.cross_fitting is None else [Unit(seed, fold) for fold in range(self.cross_fitting.folds)]
 
-    def folder(self, cell: TableEntry, unit: Unit) -> Path:
-        return self.out / unit.path / cell.slug
+    def folder(self, entry: TableEntry, unit: Unit) -> Path:
+        return self.out / unit.path / entry.slug
 
     def pretrained(self, unit: Unit) -> Path:
         return self.folder(PRETRAINED, unit)
@@ -131,8 +131,8 @@ class Experiment:
     @property
     def describe_size(self) -> str:
         """`13 variants, 7 baselines, 2 seeds`."""
-        baselines = sum(cell.arm.group is Group.BASELINE for cell in self.cells)
-        counts = {"variant": len(self.cells) - baselines}
+        baselines = sum(entry.arm.group is Group.BASELINE for entry in self.entries)
+        counts = {"variant": len(self.entries) - baselines}
         counts["baseline"] = baselines + (len(CLASSICAL) if self.settings.comparison.baselines else 0)
         if self.cross_fitting is None:
             counts["seed"] = len(self.seeds)
@@ -148,11 +148,11 @@ class Experiment:
         oracle = self.oracle if self._has_oracle(dataset) else None
         if oracle is not None:
             jobs.append(Job("oracle", oracle, oracle_settings(self._settings_of(Unit(self.seeds[0])))))
-        for cell in sorted({PRETRAINED, *self.cells}, key=[PRETRAINED, *self.cells].index):
+        for entry in sorted({PRETRAINED, *self.entries}, key=[PRETRAINED, *self.entries].index):
             for unit in self.units:
-                settings = settings_of(cell, self._settings_of(unit))
-                job = Job(f"{cell.name}, {unit}", self.folder(cell, unit), settings)
-                if cell.arm.branches_off:
+                settings = settings_of(entry, self._settings_of(unit))
+                job = Job(f"{entry.name}, {unit}", self.folder(entry, unit), settings)
+                if entry.arm.branches_off:
                     base = self.pretrained(unit)
                     after = (base,) if oracle is None else (base, oracle)
                     job = replace(job, after=after, branch_of=base, oracle=oracle)
@@ -242,7 +242,7 @@ class Experiment:
     def choice(self) -> Choice | None:
         """The variant that validation prefers, or real data alone; None without two validation rows a seed."""
         # Pretrained weights are the best of many evaluations, those of a variant of few: not a fair candidate.
-        names = {cell.name for cell in self.cells if cell.arm.branches_off}
+        names = {entry.name for entry in self.entries if entry.arm.branches_off}
         validation = {name: each for name, each in self.answers("validation").items() if name in names}
         if min(map(len, validation.get(BASELINE.name, [()]))) < 2 or len(validation) < 2:
             return None
@@ -258,7 +258,7 @@ class Experiment:
         for seed in self.seeds:
             parts = []
             for unit in self._fold_units(seed):
-                arms = {c.name: answers_of(self.folder(c, unit)) for c in self.cells if c.arm.branches_off}
+                arms = {c.name: answers_of(self.folder(c, unit)) for c in self.entries if c.arm.branches_off}
                 validation = {name: [each["validation"]] for name, each in arms.items() if "validation" in each}
                 enough = len(validation) > 1 and len(validation[BASELINE.name][0]) > 1
                 chosen = self._choose(validation, shared_items=False).arm if enough else BASELINE.name
@@ -294,18 +294,18 @@ class Experiment:
                 for name, each in test.items()
             },
             "groups": self.groups(),
-            "arms": {cell.name: self._arm(cell) for cell in self.cells},
+            "arms": {entry.name: self._arm(entry) for entry in self.entries},
             "baselines": {  # without the time they took: the same command gives the same numbers again
                 name: [{key: one.metadata[key] for key in ("chosen", "grid", "unlabeled", "failed")} for one in each]
                 for name, each in self._classical().items()
             },
         }
 
-    def _arm(self, cell: TableEntry) -> dict[str, Any]:
-        folders = [self.folder(cell, unit) for unit in self.whole_units]
+    def _arm(self, entry: TableEntry) -> dict[str, Any]:
+        folders = [self.folder(entry, unit) for unit in self.whole_units]
         return {
-            "arm": str(cell.arm),
-            "pool_size": cell.pool_size,
+            "arm": str(entry.arm),
+            "pool_size": entry.pool_size,
             "best": [_best_row(folder) for folder in folders],
             "selections": [
                 [{name: value for name, value in row.items() if name != "seconds"} for row in read_figures(folder)]
@@ -319,7 +319,7 @@ class Experiment:
         A classical method that could not be fitted to the data of every unit is left out.
         """
         fitted = [name for name, each in self._classical().items() if all(one.fitted for one in each)]
-        ours = {cell.name: cell.arm.group for cell in self.cells}
+        ours = {entry.name: entry.arm.group for entry in self.entries}
         baselines = [*(name for name, group in ours.items() if group is Group.BASELINE), *fitted]
         chosen = {CHOSEN: Group.SYNTHETIC} if self._parts_measure else {}
         return {**dict.fromkeys(baselines, Group.BASELINE), **ours, **chosen}
@@ -330,9 +330,9 @@ class Experiment:
         for unit in self.units:
             before = {drift.figure: drift for drift in drifts(read(self.pretrained(unit) / "history.jsonl"))}
             messages += [f"{PRETRAINED.name}, {unit}: {drift}" for drift in before.values()]
-            for cell in (cell for cell in self.cells if cell != PRETRAINED):
-                after = drifts(read(self.folder(cell, unit) / "history.jsonl"))
-                messages += [f"{cell.name}, {unit}: {drift}" for drift in after if drift.figure not in before]
+            for entry in (entry for entry in self.entries if entry != PRETRAINED):
+                after = drifts(read(self.folder(entry, unit) / "history.jsonl"))
+                messages += [f"{entry.name}, {unit}: {drift}" for drift in after if drift.figure not in before]
         return messages
 
     def answers(self, part: str) -> dict[str, list[Answers]]:
@@ -342,13 +342,13 @@ class Experiment:
         """
         cross, classical, found = self.cross_fitting, self._classical(), {}
         by_fold = cross is not None and (part == "validation" or cross.measures)
-        cells = {cell.name: cell for cell in self.cells}
+        entries = {entry.name: entry for entry in self.entries}
         for name in self.groups():
             seeds = []
             for seed in self.seeds if by_fold or cross is None else [unit.seed for unit in self.whole_units]:
                 units = self._fold_units(seed) if by_fold else [Unit(seed)]
-                if name in cells:
-                    each = [answers_of(self.folder(cells[name], unit)) for unit in units]
+                if name in entries:
+                    each = [answers_of(self.folder(entries[name], unit)) for unit in units]
                 elif name in classical:
                     each = [classical[name][self.units.index(unit)].answers for unit in units]
                 else:

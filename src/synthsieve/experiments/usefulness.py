@@ -175,10 +175,10 @@ def agreeing_samples(folder: RunDirectory, *, limit: int = MAX_ADDED) -> tuple[n
 
 def pooled_entry(experiment: Experiment, kept: TableEntry) -> TableEntry | None:
     """The variant whose samples are handed out: the kept one, or the one with the largest pool; None without pools."""
-    pooled = [cell for cell in experiment.cells if cell.pool_size]
+    pooled = [entry for entry in experiment.entries if entry.pool_size]
     if kept in pooled:
         return kept
-    return max(pooled, key=lambda cell: cell.pool_size, default=None)
+    return max(pooled, key=lambda entry: entry.pool_size, default=None)
 
 
 def _measure_unit(

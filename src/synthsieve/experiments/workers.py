@@ -43,7 +43,7 @@ class Job:
     folder: Path  # the run's directory
     settings: Settings  # everything that decides it
     after: tuple[Path, ...] = ()  # folders of jobs that must be done before
-    branch_of: Path | None = None  # the folder of the pretrained run that it continues; None where it starts anew
+    branch_of: Path | None = None  # the folder of the pretrained run that it continues; None without one
     oracle: Path | None = None  # the folder of a run whose predictions measure how pure a pool is; None without
 
     @property
@@ -192,7 +192,7 @@ def default_workers() -> int:
 class InProcessPool:
     """Runs one task at a time in this process, single-threaded, as a worker would.
 
-    `poll` yields tasks with news and the steps they have done, None for one that is done.
+    `poll` yields tasks that have advanced, with the steps they have done; None for one that is done.
     """
 
     def __init__(self, origin: Origin) -> None:

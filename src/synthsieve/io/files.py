@@ -1,4 +1,4 @@
-"""Atomic writes: files and folders are written beside their final name, then renamed; readers never see half of one."""
+"""Atomic writes: files and folders are written under another name, then renamed; readers never see half of one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WRITER = re.compile(r"(\d+)(?:-(\d+))?", re.ASCII)
 
 @contextmanager
 def atomic_write(path: Path) -> Iterator[Path]:
-    """Yield a name beside `path` to write to; on success it becomes `path`, on failure it is removed.
+    """Yield a name next to `path` to write to; on success it becomes `path`, on failure it is removed.
 
     The data are on disk before the rename, so a power cut cannot leave an empty file under the final name.
     """
@@ -60,8 +60,8 @@ def link_or_copy(path: Path, name: Path) -> None:
 
 
 @contextmanager
-def folder_written_atomically(path: Path) -> Iterator[Path]:
-    """Yield a new folder beside `path` to fill; on success it replaces `path`, on failure it is removed.
+def atomic_folder(path: Path) -> Iterator[Path]:
+    """Yield a new folder next to `path` to fill; on success it replaces `path`, on failure it is removed.
 
     What `path` held before is removed only when the new folder is complete. Leftovers of killed writers are removed.
     """

@@ -36,7 +36,7 @@ def locked(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def locked_beside(path: Path) -> Iterator[None]:
-    """The same for a file or folder that is replaced as a whole: holds .NAME.lock beside it."""
+    """The same for a file or folder that is replaced as a whole: holds .NAME.lock next to it."""
     path = Path(path).absolute()
     check_links(path)
     path.parent.mkdir(parents=True, exist_ok=True)

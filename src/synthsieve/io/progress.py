@@ -1,15 +1,25 @@
 """Progress with time left: a bar on a terminal, plain lines elsewhere, nothing when quiet.
 
-Functions that take long accept a `Progress` and call it; only the command line decides which kind it is.
+Slow functions accept a `Progress` and call it; only the command line decides which kind it is. Messages about
+data and runs also go to the logger `synthsieve` (INFO; figures of training: DEBUG), which prints nothing by default.
 """
 
 from __future__ import annotations
 
+import logging
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol, TextIO
+
+LOGGER = logging.getLogger("synthsieve")
+LOGGER.addHandler(logging.NullHandler())
+
+
+def info(message: str) -> None:
+    """Log a message for the user."""
+    LOGGER.info("%s", message)
 
 
 class Progress(Protocol):

@@ -1,4 +1,4 @@
-"""One seed, many named generators.
+"""One seed, many named random streams.
 
 A stream derives from (seed, name) alone, so adding one never shifts another. No function here or elsewhere touches a
 global generator.

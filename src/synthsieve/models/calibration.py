@@ -84,7 +84,7 @@ def fit_temperature(probabilities: np.ndarray, y: np.ndarray) -> float:
     """T of the lowest Brier score of p^(1/T) on the labels y (n,), plus (log T)^2 / (2 SPREAD^2).
 
     sum_i norm(p_i^(1/T) / Z - y_i)^2. The likelihood (Guo 2017) depends too much on a few rows that are certain and
-    wrong, which no temperature mends: with 143 rows it made probabilities worse (decision 0305).
+    wrong, which no temperature corrects: with 143 rows it made probabilities worse (decision 0305).
     `probabilities` (n, num_classes) are of rows that trained nothing.
     """
     if not len(y) or not np.isfinite(probabilities).all():

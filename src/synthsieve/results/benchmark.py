@@ -60,7 +60,7 @@ class BenchmarkResult:
         low, high = (-end for end in reversed(one.interval))
         gap = f"{in_points(-one.difference)} points of test {self.metric} against {rival}"
         gap += f" (95 % interval {span(low, high)})"
-        chosen = "validation" if self.validation else "test rows, for want of validation rows"
+        chosen = "validation" if self.validation else "test rows, as there are no validation rows"
         if Verdict.of(low, high) is Verdict.HELPS:
             return f"Use {self.best} here: the best on {chosen}, and {gap}.{self._equals()}"
         if Verdict.of(low, high) is Verdict.HURTS:
@@ -73,7 +73,7 @@ class BenchmarkResult:
         return self.validation.get(name, self.comparison.arm(name).mean)
 
     def _equals(self) -> str:
-        """The methods that cannot be distinguished from the best one, beside those of the answer."""
+        """The methods that cannot be distinguished from the best one, other than those of the answer."""
         close = [one.arm for one in self.against_best.comparisons if one.verdict is Verdict.CANNOT_TELL]
         return (
             f" Cannot be distinguished from {self.best}: {listed(close)}."

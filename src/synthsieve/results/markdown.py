@@ -47,7 +47,7 @@ def as_markdown(table: ResultsTable, *, beside_paper: bool = False) -> str:
         accuracy = f"{100 * table.oracle_accuracy:.1f} %"
         lines += [f"Purity is measured by a classifier with a test accuracy of {accuracy}.", ""]
     if table.quality is not None:
-        lines += ["## Samples beside real data", "", *quality(table.quality), ""]
+        lines += ["## Samples compared with real data", "", *quality(table.quality), ""]
     kept = NOTHING_TO_CHOOSE_ON if table.choice is None else table.choice.describe()
     return "\n".join([*lines, f"{kept}.", ""])
 
@@ -131,7 +131,7 @@ def selections(table: ResultsTable) -> list[str]:
 
 
 def quality(measured: QualityRecord) -> list[str]:
-    """Fidelity and memorization in the encoder's feature space, samples beside held-out real examples."""
+    """Fidelity and memorization in the encoder's feature space, samples and held-out real examples."""
     real = measured.same_law
     names = ("precision", "recall", "density", "coverage")
     figures = {name: [getattr(each.manifold, name, None) for each in (measured, real)] for name in names}

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-import torch
 
 from synthsieve.data.dataset import Dataset, Kind
+from synthsieve.evaluation.predict import draw_and_score
 from synthsieve.evaluation.quality import TemperatureRow, pool_quality, temperature_curve
 from synthsieve.experiments.arms import Arm, TableEntry
 from synthsieve.experiments.experiment import Experiment
@@ -72,8 +72,8 @@ def run_experiment(
     paired_comparison, choice = experiment.paired_comparison(), experiment.choice()
     first = RunDirectory.open(experiment.pretrained(experiment.whole_units[0]))
     # The variant whose pool is measured: entropy at its largest L, which stores x of all samples that are kept.
-    pooled = [cell for cell in experiment.cells if cell.pool_size]
-    entry = max(pooled, key=lambda cell: (cell.arm is Arm.ENTROPY, cell.pool_size))
+    pooled = [entry for entry in experiment.entries if entry.pool_size]
+    entry = max(pooled, key=lambda entry: (entry.arm is Arm.ENTROPY, entry.pool_size))
     measuring = measuring or NullProgress()
     with closing(measuring):
         measuring.update(0, 3, "measuring the pool")
@@ -106,36 +106,36 @@ def run_experiment(
         }
     )
     if usefulness and experiment.settings.comparison.baselines:
-        kept = next(cell for cell in experiment.cells if cell.name == table.kept)
+        kept = next(entry for entry in experiment.entries if entry.name == table.kept)
         table = table.model_copy(update={"usefulness": measure_usefulness(experiment, dataset, kept)})
     write_json(experiment.out / FILE, table.as_dict())
     write_text(experiment.out / "table.md", as_markdown(table, beside_paper=beside_paper))
     return Outcome(table, figures)
 
 
-def keep_model(experiment: Experiment, cell: TableEntry) -> Path:
+def keep_model(experiment: Experiment, entry: TableEntry) -> Path:
     """Copy the model of the chosen variant to OUT/model, as a run that `predict`, `sample` and `evaluate` read."""
-    source, target = experiment.folder(cell, experiment.whole_units[0]), experiment.out / "model"
+    source, target = experiment.folder(entry, experiment.whole_units[0]), experiment.out / "model"
     (target / "run.json").unlink(missing_ok=True)  # without it, a partial copy is not a run
-    write_json(target / "calibration.json", _calibration_of(experiment, cell).as_dict())
+    write_json(target / "calibration.json", _calibration_of(experiment, entry).as_dict())
     for name in MODEL_FILES:
         with atomic_write(target / name) as partial:
             partial.write_bytes((source / name).read_bytes())
     return target
 
 
-def _calibration_of(experiment: Experiment, cell: TableEntry) -> Calibration:
+def _calibration_of(experiment: Experiment, entry: TableEntry) -> Calibration:
     """The calibration of a variant's model: its own, or by cross-fitting if no labels were left to validate it."""
-    own = RunDirectory.open(experiment.folder(cell, experiment.whole_units[0])).load_model().calibration
+    own = RunDirectory.open(experiment.folder(entry, experiment.whole_units[0])).load_model().calibration
     folds = [unit for unit in experiment.units if unit.fold is not None]
     if own.rows or not folds:
         return own
-    models = [RunDirectory.open(experiment.folder(cell, unit)).load_model() for unit in folds]
+    models = [RunDirectory.open(experiment.folder(entry, unit)).load_model() for unit in folds]
     return replace(combine([model.calibration for model in models]), offsets=own.offsets, class_prior=own.class_prior)
 
 
-def keep_synthetic(experiment: Experiment, cell: TableEntry) -> list[Path]:
-    """Write the samples that the chosen variant was trained on: OUT/synthetic.npz, and readable files beside it.
+def keep_synthetic(experiment: Experiment, entry: TableEntry) -> list[Path]:
+    """Write the samples that the chosen variant was trained on: OUT/synthetic.npz, and readable files next to it.
 
     Nothing is written for a variant without a pool.
     """
@@ -145,8 +145,8 @@ def keep_synthetic(experiment: Experiment, cell: TableEntry) -> list[Path]:
         path.with_suffix(suffix).unlink(missing_ok=True)
     if (stem / METADATA).is_file() and not (stem / MANIFEST).exists():  # sounds, not an export
         shutil.rmtree(stem)
-    folder = experiment.folder(cell, experiment.whole_units[0])
-    pool = extra_data.latest(folder).pool if cell.pool_size else None
+    folder = experiment.folder(entry, experiment.whole_units[0])
+    pool = extra_data.latest(folder).pool if entry.pool_size else None
     if pool is None:
         return []
     rows, run = pool.selected, RunDirectory.open(folder)
@@ -179,7 +179,6 @@ def write_figures(folder: Path, run: RunDirectory, curve: list[TemperatureRow], 
     return written
 
 
-@torch.no_grad()
 def _write_samples(folder: Path, run: RunDirectory, chains: LangevinSettings) -> list[Path]:
     """Fig. 1a, a row for each class; Fig. 1b, one class by entropy."""
     samples, by_entropy = folder / "fig-1a-samples.png", folder / "fig-1b-by-entropy.png"
@@ -188,7 +187,6 @@ def _write_samples(folder: Path, run: RunDirectory, chains: LangevinSettings) ->
     write_samples_figure(samples, drawn.x, drawn.y, columns=20)
     y = np.full(generate.BLOCK, min(FIGURE_CLASS, model.num_classes - 1))
     seeds = generate.chain_seeds(seed, y)
-    x = generate.decode(model, encoding, generate.draw_latents(model, y, seeds, chains=chains), seeds)
-    entropy = entropy_of_logits(model.predict_logits(model.to_tensor(encoding.encode(x))).numpy())
-    write_entropy_figure(by_entropy, x, entropy, columns=20, rows=5)
+    found = draw_and_score(model, encoding, y, seeds, chains=chains, keep_x=True)
+    write_entropy_figure(by_entropy, found["x"], entropy_of_logits(found["logits_x"]), columns=20, rows=5)
     return [samples, by_entropy]

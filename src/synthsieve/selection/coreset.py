@@ -20,15 +20,8 @@ from synthsieve.selection.budget import Target, class_targets
 from synthsieve.selection.duplicates import Distinct, distinct_rows
 from synthsieve.selection.greedy import choose
 from synthsieve.selection.kernels.blocks import rows_by_class
-from synthsieve.selection.kernels.dense import (
-    CELL,
-    MIN_DIMS,
-    DenseLocation,
-    DensePoints,
-    InCells,
-    assign_in_cells,
-    choose_in_cells,
-)
+from synthsieve.selection.kernels.cells import CELL, InCells, assign_in_cells, choose_in_cells
+from synthsieve.selection.kernels.dense import MIN_DIMS, DenseLocation, DensePoints
 from synthsieve.selection.kernels.facility_location import FacilityLocation
 from synthsieve.selection.kernels.memory import make_plan
 from synthsieve.selection.kernels.tiles import lay_out
@@ -59,7 +52,7 @@ class PointSource:
 
 
 class Companions(NamedTuple):
-    """Points beside the rows that are never picked: (m, d), their classes (m,) and weights (m,).
+    """Points other than the rows, which are never picked: (m, d), their classes (m,) and weights (m,).
 
     They are covered like rows; if `fixed`, they count as picked from the start, and then a row may be assigned to one
     if `assignable`.
@@ -127,11 +120,11 @@ def coreset(
     weight = np.broadcast_to(1.0, len(labels)) if sample_weight is None else np.asarray(sample_weight, np.float64)
     sizes = np.array([len(rows) for rows in rows_of])
     targets = class_targets(options, sizes, np.array([weight[rows].sum() for rows in rows_of]))
-    beside = [np.empty(0, dtype=np.int64)] * len(present)
+    others_of = [np.empty(0, dtype=np.int64)] * len(present)
     if companions is not None:
-        beside = [np.flatnonzero(companions.labels == label) for label in present]
+        others_of = [np.flatnonzero(companions.labels == label) for label in present]
     plan = make_plan(
-        [size + len(others) for size, others in zip(sizes.tolist(), beside, strict=True)],
+        [size + len(others) for size, others in zip(sizes.tolist(), others_of, strict=True)],
         [target.count for target in targets],
         num_dims,
         options,
@@ -143,7 +136,7 @@ def coreset(
     total, picked, lock = sum(target.count for target in targets), dict[int, int](), Lock()
 
     def work(place: int, threads: int) -> _ClassResult:
-        rows, others = rows_of[place], beside[place]
+        rows, others = rows_of[place], others_of[place]
         fixed = np.empty(0, dtype=np.int32)
         if made:
             values = points.make(rows) if isinstance(points, PointSource) else np.ascontiguousarray(points[rows])
@@ -320,58 +313,25 @@ def _choose_in_class(
     candidates = distinct.rows if factors is None else distinct.rows[factors.values > 0.0]
     target = Target(len(start) + min(target.count, len(candidates)), target.bound * near_one)
     multipliers = None if factors is None else factors.values
+    problem = _Problem(points, distinct.rows, counted * near_one, multipliers, target, start, assignable)
     with Workers(threads) as workers:
         if not refined and is_dense(points, method):
-            found: InCells | DenseLocation | FacilityLocation
-            given = (points.values, distinct.rows, counted * near_one)
-            if method is Method.FAST and not target.bound and len(distinct.rows) > CELL:
-                wanted = target.count - len(start)
-                found = choose_in_cells(*given, wanted, workers, progress, factor=multipliers, fixed=start)
-            else:
-                found = DenseLocation(DensePoints(*given, multipliers), workers, progress.report)
-                if len(start):
-                    found.start_from(start)
-                found.greedy(target, progress)
-            picks, taken_off = np.array(found.picks[len(start) :], dtype=np.int64), found.taken_off[len(start) :]
-            if len(start) and not assignable:
-                if isinstance(found, InCells):
-                    nearest = assign_in_cells(*given[:2], found.cells, picks, workers)
-                    found = found._replace(nearest=nearest)
-                else:
-                    found.start_from(picks)
-                start = start[:0]
-            exchanges, nearest = 0, found.nearest
-            scaling = scaling_of(points)
+            found = _choose_by_products(problem, method, workers, progress)
         else:
-            tiles = lay_out(points.values, counted * near_one, rows=distinct.rows, split=points.split)
-            found = FacilityLocation(tiles, workers, progress.report, multipliers)
-            if len(start):
-                found.restart(tiles.positions()[start].tolist())
-            choose(method, found, target, workers, progress, progress.report, rng=rng)
-            chosen, taken_off = found.picks[len(start) :], np.array(found.taken_off[len(start) :])
-            if len(start) and not assignable:
-                found.restart(chosen)
-                start = start[:0]
-            if refined:
-                exchanges = refine(found, progress)
-                chosen, taken_off = found.picks, np.array(found.taken_off)
-            else:
-                exchanges = 0
-            order, nearest = tiles.rows, np.empty(len(distinct.rows), dtype=np.int32)
-            nearest[order[order >= 0]] = found.nearest[order >= 0]
-            picks = order.ravel()[np.array(chosen, dtype=np.int64)]
-            scaling = Scaling(tiles.shrink, tiles.magnitude)
-    del counted
-    picks = distinct.rows[picks].astype(np.int64)
-    represented_by = nearest[distinct.which[:own]]  # the ordinal of each row's pick
+            found = _choose_by_tiles(problem, method, workers, progress, refined=refined, rng=rng)
+    if not assignable:
+        start = start[:0]
+    del counted, problem
+    picks = distinct.rows[found.picks].astype(np.int64)
+    represented_by = found.nearest[distinct.which[:own]]  # the ordinal of each row's pick
     points = points._replace(rows=points.rows[:own], weight=points.weight[:own])
     weights = np.bincount(represented_by, points.weight, minlength=len(start) + len(picks))[len(start) :]
     assignment = np.concatenate([distinct.rows[start], picks])[represented_by]
-    bound, difference = bound_and_difference(points, assignment, scaling)
+    bound, difference = bound_and_difference(points, assignment, found.scaling)
     total = float(points.weight.sum())
     random_bound = None
     if control and method is not Method.RANDOM and not len(start):
-        random_bound = random_bound_of(points, candidates, len(picks), scaling, rng=rng.spawn(1)[0])
+        random_bound = random_bound_of(points, candidates, len(picks), found.scaling, rng=rng.spawn(1)[0])
     figures = ClassFigures(
         label=label,
         size=own,
@@ -382,10 +342,86 @@ def _choose_in_class(
         gradient_error=length(difference),
         heaviest=float(weights.max(initial=0.0) / total) if total > 0 else 0.0,
         method=method,
-        exchanges=exchanges,
+        exchanges=found.exchanges,
         random_bound=random_bound,
     )
-    return _ClassResult(picks, weights, taken_off / near_one, assignment, difference, figures)
+    return _ClassResult(picks, weights, found.taken_off / near_one, assignment, difference, figures)
+
+
+class _Problem(NamedTuple):
+    """What is to be chosen in one class: its distinct points, by row, with weights (m,) and factors (m,) of gains.
+
+    Of the `target`, the points `start` are picked already; rows are assigned to these only if `assignable`.
+    """
+
+    points: ClassPoints
+    rows: np.ndarray
+    weight: np.ndarray
+    factor: np.ndarray | None
+    target: Target
+    start: np.ndarray
+    assignable: bool
+
+
+class _Found(NamedTuple):
+    """Picks other than `start`, by how much each lowered L, and the ordinal of the pick nearest to each point (m,)."""
+
+    picks: np.ndarray
+    taken_off: np.ndarray
+    nearest: np.ndarray
+    scaling: Scaling
+    exchanges: int = 0
+
+
+def _choose_by_products(problem: _Problem, method: Method, workers: Workers, progress: _ClassMeter) -> _Found:
+    """Distances by matrix products: all at once, or for `fast` among many points in cells of neighbouring ones."""
+    points, rows, weight, factor, target, start, assignable = problem
+    values, num_fixed = points.values, len(start)
+    found: InCells | DenseLocation
+    if method is Method.FAST and not target.bound and len(rows) > CELL:
+        wanted = target.count - num_fixed
+        found = choose_in_cells(values, rows, weight, wanted, workers, progress, factor=factor, fixed=start)
+    else:
+        found = DenseLocation(DensePoints(values, rows, weight, factor), workers, progress.report)
+        if num_fixed:
+            found.start_from(start)
+        found.greedy(target, progress)
+    picks, taken_off = np.array(found.picks[num_fixed:], dtype=np.int64), found.taken_off[num_fixed:]
+    if num_fixed and not assignable:
+        if isinstance(found, InCells):
+            found = found._replace(nearest=assign_in_cells(values, rows, found.cells, picks, workers))
+        else:
+            found.start_from(picks)
+    return _Found(picks, taken_off, found.nearest, scaling_of(points))
+
+
+def _choose_by_tiles(
+    problem: _Problem,
+    method: Method,
+    workers: Workers,
+    progress: _ClassMeter,
+    *,
+    refined: bool,
+    rng: np.random.Generator,
+) -> _Found:
+    """Distances within and between tiles of neighbouring points, whose boxes bound most of them."""
+    points, rows, weight, factor, target, start, assignable = problem
+    tiles = lay_out(points.values, weight, rows=rows, split=points.split)
+    found = FacilityLocation(tiles, workers, progress.report, factor)
+    if len(start):
+        found.restart(tiles.positions()[start].tolist())
+    choose(method, found, target, workers, progress, progress.report, rng=rng)
+    chosen, taken_off = found.picks[len(start) :], np.array(found.taken_off[len(start) :])
+    if len(start) and not assignable:
+        found.restart(chosen)
+    exchanges = 0
+    if refined:
+        exchanges = refine(found, progress)
+        chosen, taken_off = found.picks, np.array(found.taken_off)
+    order, nearest = tiles.rows, np.empty(len(rows), dtype=np.int32)
+    nearest[order[order >= 0]] = found.nearest[order >= 0]
+    picks = order.ravel()[np.array(chosen, dtype=np.int64)]
+    return _Found(picks, taken_off, nearest, Scaling(tiles.shrink, tiles.magnitude), exchanges)
 
 
 class _Factors(NamedTuple):

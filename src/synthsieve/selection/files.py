@@ -328,7 +328,8 @@ def _selected_rows(schema: Any, batches: Iterable[Any], selected: np.ndarray, ad
 def estimate_cost(table: Table, options: SelectionOptions) -> dict[str, Any]:
     """Rough cost of a selection: memory beyond the input and the program, time as on two cores of 2021."""
     from synthsieve.selection.budget import class_targets
-    from synthsieve.selection.kernels.dense import CELL, MIN_DIMS
+    from synthsieve.selection.kernels.cells import CELL
+    from synthsieve.selection.kernels.dense import MIN_DIMS
     from synthsieve.selection.kernels.memory import estimate_filter, make_plan
     from synthsieve.selection.kernels.workers import available_cores
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -51,7 +51,7 @@ class Metric(StrEnum):
 
 
 class ReferenceRole(StrEnum):
-    """What the rows of a reference count for, beside the check for copies of them.
+    """What the rows of a reference count for, apart from the check for copies of them.
 
     `cover`: they are to be represented, too, so that regions of the reference get picks. `fill`: they count as picked,
     so that picks go where the reference has none. `check`: nothing.
@@ -160,18 +160,22 @@ class SelectionOptions:
             )
 
     @classmethod
-    def from_settings(cls, settings: AugmentationSettings, **others: Any) -> SelectionOptions:
-        """The options that the section `augmentation` of the settings describes."""
-        ceiling = settings.entropy_ceiling
+    def from_settings(cls, settings: AugmentationSettings, *, ceiling: float | None, **others: Any) -> SelectionOptions:
+        """The options of the section `augmentation`; `ceiling` is the number that its ceiling, maybe "auto", became."""
         return cls(
             budget=settings.coreset_fraction,
-            entropy_ceiling=ceiling if ceiling is None or isinstance(ceiling, float) else AUTO,
+            entropy_ceiling=ceiling,
             keep_fraction=settings.keep_fraction if ceiling is None else None,
             keep_per_class=ceiling is None and settings.keep_fraction is not None,
             require_label=settings.require_label,
             curvature=Curvature.HUTCHINSON if str(settings.coreset) == "adacore" else Curvature.NONE,
             **others,
         )
+
+    def without_filter(self) -> SelectionOptions:
+        """The same for rows that are filtered already."""
+        none: dict[str, Any] = dict.fromkeys(("entropy_ceiling", "keep_fraction", "require_label"))
+        return replace(self, **none, keep_per_class=False)
 
     @property
     def filters(self) -> bool:

@@ -1,4 +1,4 @@
-"""Real rows beside the generated ones: which rows are copies of them, and how well a choice covers them."""
+"""Real rows as a reference for generated ones: which rows are copies of them, and how well a choice covers them."""
 
 from __future__ import annotations
 

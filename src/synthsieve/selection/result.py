@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 # Above this share of survivors whose label the classifier contradicts, a note says what can be done.
 _MANY_CONTRADICTED = 0.03
 # A pick that represents more than this share of its class is noted; many such classes share one note.
-_HEAVY = 0.1
+_MAX_SHARE = 0.1
 _MAX_HEAVY_NOTES = 8
 _MAX_CLASSES_SHOWN = 20
 _MAX_NOTES_SHOWN = 8
@@ -377,12 +377,12 @@ def lost_class_notes(labels: np.ndarray, kept: np.ndarray, names: Sequence[Any])
 
 def heavy_notes(classes: Sequence[ClassFigures], names: Sequence[str]) -> tuple[str, ...]:
     """A note for each class in which one pick represents much; one for all of them if there are many."""
-    heavy = [(figures, name) for figures, name in zip(classes, names, strict=True) if figures.heaviest > _HEAVY]
+    heavy = [(figures, name) for figures, name in zip(classes, names, strict=True) if figures.heaviest > _MAX_SHARE]
     if len(heavy) > _MAX_HEAVY_NOTES:
         figures, name = max(heavy, key=lambda pair: pair[0].heaviest)
         return (
-            f"in {len(heavy)} of {len(classes)} classes one pick stands for more than {_HEAVY:.0%} of the class, at "
-            f"most for {figures.heaviest:.0%} (class {name}: {figures.size} rows, {figures.selected} picks)",
+            f"in {len(heavy)} of {len(classes)} classes one pick stands for more than {_MAX_SHARE:.0%} of the class, "
+            f"at most for {figures.heaviest:.0%} (class {name}: {figures.size} rows, {figures.selected} picks)",
         )
     return tuple(
         f"class {name}: one pick stands for {figures.heaviest:.0%} of the class ({figures.size} rows, "

@@ -11,34 +11,23 @@ import numpy as np
 from synthsieve.errors import SelectionError
 from synthsieve.io.progress import Progress
 from synthsieve.io.random_streams import numpy_stream
-from synthsieve.selection import validation
-from synthsieve.selection.cross_validation import (
-    CROSS_VALIDATED,
-    MAX_CLASSES,
-    NOT_CROSS_VALIDATED,
-    TOO_MANY_CLASSES,
-    can_train,
-    out_of_fold_probabilities,
-)
 from synthsieve.selection.entropy import Reason, Survivors, entropy_of, filter_rows, search_ceiling
-from synthsieve.selection.extension import ALL_ROWS, extend
-from synthsieve.selection.gradients import outer_product_factors, residuals_of
+from synthsieve.selection.extension import extend
+from synthsieve.selection.gradients import outer_product_factors
+from synthsieve.selection.input import Input, Reference, read_input
 from synthsieve.selection.kernels.blocks import row_blocks
-from synthsieve.selection.options import AUTO, Curvature, Metric, ReferenceRole, SelectionOptions
-from synthsieve.selection.reference import ReferenceFigures, coverage_of, default_leak_distance, nearest_rows
+from synthsieve.selection.options import AUTO, Curvature, SelectionOptions
+from synthsieve.selection.reference import ReferenceFigures, coverage_of
 from synthsieve.selection.result import Contradicted, Selection, count_reasons, lost_class_notes
-from synthsieve.selection.rows import columns_of, is_matrix, is_table
-from synthsieve.selection.texts import TFIDF, TFIDF_NOTE, TfidfEncoder, encoded
 
 if TYPE_CHECKING:
-    from synthsieve.selection.coreset import Companions, PointSource
+    from synthsieve.selection.coreset import PointSource
     from synthsieve.selection.curvature import CurvatureState
 
 # By default labels are checked only by a classifier that avoids at least this part of the errors of the most frequent
 # label.
 MIN_SKILL = 0.2
 NO_SKILL = "the classifier is hardly better than the most frequent label: no row was rejected for its label"
-NO_REFERENCE_LABELS = "the reference has no labels: it was only checked for copies, and counts for no class"
 
 
 def select(
@@ -96,263 +85,101 @@ def select(
         options, changes: a `SelectionOptions`, or its fields by name, such as `budget=0.1, keep_fraction=0.5`.
     """
     from synthsieve.selection.coreset import coreset
-    from synthsieve.selection.kernels.memory import estimate_curvature, estimate_filter, in_megabytes
 
     options = replace(options or SelectionOptions(), **changes)
-    named = {"labels": labels, "logits": logits, "probabilities": probabilities, "gradients": gradients, "text": text}
-    named |= {"embeddings": embeddings, "sample_weight": sample_weight, "quality": quality}
-    features, arrays, reference, reference_labels = _columns(features, named, reference, reference_labels)
-    if arrays["text"] is None and _is_texts(features):
-        arrays["text"], features = features, None
-    notes: tuple[str, ...] = ()
-    if arrays["text"] is None and encoder is not None:
-        raise SelectionError("expected text with an encoder, got none: pass text=", code="encoder")
-    if arrays["text"] is not None and arrays["embeddings"] is None:
-        arrays["embeddings"], reference, notes = _encode(arrays["text"], encoder, reference, options.seed)
-    labels, embeddings, gradients = (arrays[name] for name in ("labels", "embeddings", "gradients"))
-    logits, probabilities, sample_weight = (arrays[name] for name in ("logits", "probabilities", "sample_weight"))
-    if embeddings is not None:
-        labels, gradients = _check_embeddings(embeddings, labels, gradients, features, options.metric)
-    elif options.metric is Metric.COSINE:
-        raise SelectionError("expected embeddings with metric='cosine', got none: pass embeddings=", code="metric")
-    given = _check_input(labels, logits, probabilities, gradients, features, classes, sample_weight, options.seed)
-    if embeddings is not None and given.output is None and len(given.names) > 1:
-        given = _with_classifier(given, options)
-    reserved_bytes = estimate_filter(len(given.labels)) + given.converted_bytes
-    if options.curvature is not Curvature.NONE and given.output is not None:
-        reserved_bytes += estimate_curvature(len(given.labels), given.output.shape[1])
-    if options.memory_limit is not None and reserved_bytes >= options.memory_limit:
-        raise SelectionError(
-            f"expected the rows to fit into memory_limit={in_megabytes(options.memory_limit)}, but "
-            f"{len(given.labels):,} rows need {in_megabytes(reserved_bytes)} before the selection: raise the limit or "
-            "select in parts",
-            code="memory-limit-rows",
-        )
-    factor, rejected = _check_quality(arrays["quality"], len(given.labels), options)
-    real = _check_reference(reference, reference_labels, embeddings, given, options)
-    if real is not None:
-        rejected[real.distance <= real.leak_distance] = Reason.COPY
-    # The class the classifier gives each row, int32 (n,).
-    predicted = None if given.output is None else given.output.argmax(axis=1).astype(np.int32)
-    compared, filtering = predicted, options
-    if predicted is not None and embeddings is not None and options.require_label is None:
-        compared, weak = _confident_labels(given, predicted)
-        filtering, notes = replace(options, require_label=True), notes + weak
-    entropy, survivors = _filter(given, compared, filtering, ceiling_score)
-    if rejected.any():
-        survivors = _also_rejected(survivors, rejected)
-    kept = None if survivors.kept.all() else np.flatnonzero(survivors.kept).astype(np.int32)
+    arrays = {"labels": labels, "logits": logits, "probabilities": probabilities, "gradients": gradients, "text": text}
+    arrays |= {"embeddings": embeddings, "sample_weight": sample_weight, "quality": quality}
+    given = read_input(
+        features, arrays, classes=classes, reference=reference, reference_labels=reference_labels, encoder=encoder,
+        options=options,
+    )  # fmt: skip
+    filtered = _filter(given, options, ceiling_score)
+    kept = None if filtered.survivors.kept.all() else np.flatnonzero(filtered.survivors.kept).astype(np.int32)
     points, split, state = _points(given, kept, options, curvature_state)
+    every, real = slice(None) if kept is None else kept, given.reference
     chosen = coreset(
         points,
-        given.labels if kept is None else given.labels[kept],
+        given.labels[every],
         options,
         rng=numpy_stream(options.seed, "selection"),
         split=split,
-        sample_weight=given.weight if given.weight is None or kept is None else given.weight[kept],
-        factor=factor if factor is None or kept is None else factor[kept],
-        companions=None if real is None else real.companions(given, survivors.kept, options),
-        reserved_bytes=reserved_bytes,
+        sample_weight=None if given.weight is None else given.weight[every],
+        factor=None if given.factor is None else given.factor[every],
+        companions=None if real is None else real.companions(given, filtered.survivors.kept, options),
+        reserved_bytes=given.reserved_bytes,
         progress=progress,
         names=given.names,
         control=True,
     )
+    return _result(given, filtered, kept, chosen, state, options)
+
+
+class _Filtered(NamedTuple):
+    """What the filter found, with the classifier's class and entropy of each row, (n,); None without a classifier."""
+
+    survivors: Survivors
+    predicted: np.ndarray | None
+    entropy: np.ndarray | None
+    notes: tuple[str, ...]
+
+
+def _result(
+    given: Input,
+    filtered: _Filtered,
+    kept: np.ndarray | None,
+    chosen: Selection,
+    state: CurvatureState | None,
+    options: SelectionOptions,
+) -> Selection:
+    """What was `chosen` among the rows `kept` (k,), all if None, as a selection among all rows."""
+    survivors = filtered.survivors
     indices, assignment = chosen.indices, chosen.assignment
     if kept is not None:
         indices, assignment = kept[indices].astype(np.int64), np.full(len(given.labels), -1, dtype=np.int64)
         assignment[kept] = kept[chosen.assignment]
-    notes += lost_class_notes(given.labels, survivors.kept, given.names)
+    notes = filtered.notes + lost_class_notes(given.labels, survivors.kept, given.names)
     contradicted = None
-    if predicted is not None:
-        contradicted = Contradicted.count(given.labels, predicted != given.labels, survivors.kept, indices)
+    if filtered.predicted is not None:
+        wrong = filtered.predicted != given.labels
+        contradicted = Contradicted.count(given.labels, wrong, survivors.kept, indices)
         notes += contradicted.notes()
     figures = None
-    if real is not None:
-        notes += real.notes
-        assert given.gradients is not None
-        rng = numpy_stream(options.seed, "selection.reference")
-        rows = np.arange(len(given.labels)) if kept is None else kept
-        of_row = np.zeros_like(given.labels) if real.labels is None else given.labels
-        of_real = np.zeros(len(real.points)) if real.labels is None else real.labels
-        covered = coverage_of(real.points, of_real, given.gradients, of_row, rng, indices, rows)
-        figures = ReferenceFigures(len(real.points), real.row, real.distance, real.leak_distance, *covered)
+    if given.reference is not None:
+        notes += given.reference.notes
+        figures = _reference_figures(given, given.reference, indices, kept, options.seed)
     return replace(
         chosen,
         indices=indices,
         num_rows=len(given.labels),
-        notes=given.notes + chosen.notes + tuple(notes),
+        notes=given.notes + chosen.notes + notes,
         rejected_counts=count_reasons(survivors.reason),
         entropy_ceiling=survivors.ceiling,
         assignment=assignment,
-        entropy=entropy,
+        entropy=filtered.entropy,
         reason=survivors.reason,
         curvature_state=state,
         contradicted=contradicted,
         reference=figures,
-        of_embeddings=embeddings is not None,
-        points=None if embeddings is None or given.gradients is None else given.gradients[indices],
+        of_embeddings=given.of_embeddings,
+        points=given.gradients[indices] if given.of_embeddings and given.gradients is not None else None,
         options=options,
-        extender=None if embeddings is None else extend,
+        extender=extend if given.of_embeddings else None,
     )
 
 
-def _columns(
-    rows: Any, given: dict[str, Any], reference: Any, reference_labels: Any
-) -> tuple[Any, dict[str, Any], Any, Any]:
-    """Arrays given by name as columns of `rows`; of a reference in the form of a table likewise.
-
-    Returns the rows, None if they served as a table, the arrays, the reference and its labels.
-    """
-    names = {key: name for key, name in given.items() if isinstance(name, str)}
-    if not names:
-        return rows, given, reference, reference_labels
-    if rows is None:
-        key, name = next(iter(names.items()))
-        raise SelectionError(
-            f"expected rows to take the column {name!r} from, got {key} alone: pass select(rows, {key}={name!r})",
-            code="no-columns",
-        )
-    found = columns_of(rows, list(names.values()))
-    points = names.get("embeddings", names.get("text"))
-    if points is not None and is_table(reference):
-        wanted = {"points": points, "labels": names.get("labels")}
-        real = columns_of(reference, [name for name in wanted.values() if name is not None])
-        reference = real[points]
-        reference_labels = real.get(names.get("labels", ""), reference_labels)
-    return None, given | {key: found[name] for key, name in names.items()}, reference, reference_labels
+def _reference_figures(
+    given: Input, real: Reference, indices: np.ndarray, kept: np.ndarray | None, seed: int
+) -> ReferenceFigures:
+    assert given.gradients is not None
+    rng = numpy_stream(seed, "selection.reference")
+    rows = np.arange(len(given.labels)) if kept is None else kept
+    of_row = np.zeros_like(given.labels) if real.labels is None else given.labels
+    of_real = np.zeros(len(real.points)) if real.labels is None else real.labels
+    covered = coverage_of(real.points, of_real, given.gradients, of_row, rng, indices, rows)
+    return ReferenceFigures(len(real.points), real.row, real.distance, real.leak_distance, *covered)
 
 
-def _is_texts(rows: Any) -> bool:
-    return isinstance(rows, list | tuple) and len(rows) > 0 and all(isinstance(row, str) for row in rows)
-
-
-def _encode(text: Any, encoder: Any, reference: Any, seed: int) -> tuple[np.ndarray, Any, tuple[str, ...]]:
-    """Embeddings of the texts and of a reference of texts, and notes."""
-    by_words = encoder is None or encoder == TFIDF
-    used = TfidfEncoder(seed=seed) if by_words else encoder
-    embeddings = encoded(used, text)
-    if reference is not None and not is_matrix(reference):
-        reference = encoded(used, reference, "reference")
-    return embeddings, reference, (TFIDF_NOTE,) if by_words else ()
-
-
-class _Input(NamedTuple):
-    """Checked input; None where not given. Labels are indices of `names`; `output` is logits or probabilities."""
-
-    labels: np.ndarray
-    names: tuple[Any, ...]
-    output: np.ndarray | None
-    kind: str
-    gradients: np.ndarray | None
-    features: np.ndarray | None
-    weight: np.ndarray | None
-    notes: tuple[str, ...]
-    converted_bytes: int
-
-    def residuals(self, rows: np.ndarray) -> np.ndarray:
-        """p - y of some rows, float64."""
-        assert self.output is not None
-        return residuals_of(self.output, self.kind, self.labels[rows], rows)
-
-
-def _check_embeddings(
-    embeddings: Any, labels: Any, gradients: Any, features: Any, metric: Metric
-) -> tuple[Any, np.ndarray]:
-    """Labels, of one class if none are given, and the points that distances are measured between."""
-    if gradients is not None or features is not None:
-        other = "features" if gradients is None else "gradients"
-        raise SelectionError(f"expected embeddings or {other}, got both: leave one out", code="both-points")
-    points = validation.matrix(embeddings, "embeddings")
-    if metric is Metric.COSINE:
-        points = validation.unit_rows(points, "embeddings")
-    return np.full(len(points), ALL_ROWS) if labels is None else labels, points
-
-
-def _check_quality(quality: Any, num_rows: int, options: SelectionOptions) -> tuple[np.ndarray | None, np.ndarray]:
-    """The factor of each row's gain, if any, and a `Reason` for each row, int8 (n,)."""
-    reason = np.zeros(num_rows, dtype=np.int8)
-    used = options.quality_floor is not None or options.quality_factor
-    if quality is None and not used:
-        return None, reason
-    if quality is None or not used:
-        got = "no quality" if quality is None else "quality alone"
-        raise SelectionError(
-            f"expected quality with quality_floor or quality_factor, got {got}: pass both, or neither", code="quality"
-        )
-    numbers = validation.row_numbers(quality, num_rows, "quality", positive=options.quality_factor)
-    if options.quality_floor is not None:
-        reason[numbers < options.quality_floor] = Reason.LOW_QUALITY
-    return numbers if options.quality_factor else None, reason
-
-
-class _Reference(NamedTuple):
-    """Real rows (m, d), their classes (m,) if known, and of each row the nearest of them and its distance, (n,)."""
-
-    points: np.ndarray
-    labels: np.ndarray | None
-    row: np.ndarray
-    distance: np.ndarray
-    leak_distance: float
-    role: ReferenceRole
-    notes: tuple[str, ...]
-
-    def companions(self, given: _Input, kept: np.ndarray, options: SelectionOptions) -> Companions | None:
-        """The real rows as points beside the survivors; None if they count for nothing."""
-        idle = self.role is ReferenceRole.COVER and not options.reference_weight
-        if self.labels is None or self.role is ReferenceRole.CHECK or idle:
-            return None
-        own = np.bincount(given.labels[kept], None if given.weight is None else given.weight[kept], len(given.names))
-        share = options.reference_weight * own / np.maximum(np.bincount(self.labels, minlength=len(own)), 1)
-        from synthsieve.selection.coreset import Companions
-
-        fills = self.role is ReferenceRole.FILL
-        weight = np.zeros(len(self.points)) if fills else share[self.labels]
-        return Companions(self.points, self.labels, weight, fixed=fills)
-
-
-def _check_reference(
-    reference: Any, labels: Any, embeddings: Any, given: _Input, options: SelectionOptions
-) -> _Reference | None:
-    if reference is None:
-        return None
-    if embeddings is None or given.gradients is None:
-        raise SelectionError(
-            "expected embeddings with a reference, got none: pass embeddings= from the same encoder", code="reference"
-        )
-    if options.refine or options.epsilon is not None:
-        other = "refine" if options.refine else "epsilon"
-        raise SelectionError(f"expected a reference or {other}, got both: leave one out", code="reference-options")
-    points = validation.matrix(reference, "reference")
-    if len(points) == 0 or points.shape[1] != given.gradients.shape[1]:
-        raise SelectionError(
-            f"expected a reference of shape (m, {given.gradients.shape[1]}), like the embeddings, got {points.shape}: "
-            "use the same encoder for both",
-            code="reference",
-        )
-    if options.metric is Metric.COSINE:
-        points = validation.unit_rows(points, "reference")
-    row, distance = nearest_rows(given.gradients, points)
-    least = default_leak_distance(points) if options.leak_distance is None else options.leak_distance
-    role, notes = options.reference_role, tuple[str, ...]()
-    indices: np.ndarray | None = np.zeros(len(points), dtype=np.int32)
-    if labels is not None and len(given.names) > 1:
-        values = validation.label_array(labels)
-        validation.same_length(len(points), reference_labels=values)
-        names = np.array([str(name) for name in given.names])
-        indices = validation.index_among(names, values.astype(str))
-        unknown = names[indices] != values.astype(str)
-        if unknown.any():
-            raise SelectionError(
-                f"expected reference_labels among the labels, got {values[unknown][0].item()!r}: drop those rows",
-                code="unknown-label",
-            )
-    elif len(given.names) > 1:
-        indices = None
-        notes = () if role is ReferenceRole.CHECK else (NO_REFERENCE_LABELS,)
-    return _Reference(points, indices, row, distance, float(least), role, notes)
-
-
-def _confident_labels(given: _Input, predicted: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:
+def _confident_labels(given: Input, predicted: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:
     """The class that the classifier is confident of, the label where it is of none; and a note on classes left out.
 
     It is confident of a class if it gives it at least the mean probability that it gives rows of that class (confident
@@ -385,14 +212,16 @@ def _confident_labels(given: _Input, predicted: np.ndarray) -> tuple[np.ndarray,
     return np.where(weak[given.labels], given.labels, confident), (note,)
 
 
-def _label_probability(given: _Input, rows: np.ndarray) -> np.ndarray:
+def _label_probability(given: Input, rows: np.ndarray) -> np.ndarray:
     """The probability of each row's own label."""
     labels = given.labels[rows]
     return 1.0 + given.residuals(rows)[np.arange(len(rows)), labels]
 
 
-def _also_rejected(survivors: Survivors, rejected: np.ndarray) -> Survivors:
+def _also_rejected(survivors: Survivors, rejected: np.ndarray | None) -> Survivors:
     """Rows rejected by quality or as copies, too; that comes before what the filter says."""
+    if rejected is None or not rejected.any():
+        return survivors
     reason = np.where(rejected > 0, rejected, survivors.reason).astype(np.int8)
     if not (reason == Reason.KEPT).any():
         raise SelectionError(
@@ -403,91 +232,16 @@ def _also_rejected(survivors: Survivors, rejected: np.ndarray) -> Survivors:
     return Survivors(reason, survivors.ceiling)
 
 
-def _with_classifier(given: _Input, options: SelectionOptions) -> _Input:
-    """Embeddings with labels: with the probabilities of a cross-validated classifier, if one can be trained."""
-    if not can_train(given.labels) or len(given.names) > MAX_CLASSES:
-        reason = TOO_MANY_CLASSES if len(given.names) > MAX_CLASSES else NOT_CROSS_VALIDATED
-        return given._replace(notes=(*given.notes, reason))
-    assert given.gradients is not None
-    output = out_of_fold_probabilities(given.gradients, given.labels, seed=options.seed)
-    converted = given.converted_bytes + output.nbytes
-    return given._replace(
-        output=output, kind="probabilities", notes=(*given.notes, CROSS_VALIDATED), converted_bytes=converted
-    )
-
-
-def _check_input(
-    labels: Any,
-    logits: Any,
-    probabilities: Any,
-    gradients: Any,
-    features: Any,
-    classes: Sequence[Any] | None,
-    sample_weight: Any,
-    seed: int,
-) -> _Input:
-    if logits is not None and probabilities is not None:
-        raise SelectionError("expected logits or probabilities, got both: leave one out", code="both-outputs")
-    if all(one is None for one in (logits, probabilities, gradients, features)):
-        raise SelectionError(
-            "expected logits, probabilities, gradients, embeddings or features, got none: pass one", code="no-input"
-        )
-    if labels is None:
-        raise SelectionError(
-            "expected labels, got none: pass labels=, or select(embeddings=X), which needs none", code="no-labels"
-        )
-    notes: tuple[str, ...] = ()
-    checked = {
-        "logits": None if logits is None else validation.matrix(logits, "logits"),
-        "probabilities": None if probabilities is None else validation.probabilities(probabilities),
-        "gradients": None if gradients is None else validation.matrix(gradients, "gradients"),
-        "features": None if features is None else validation.matrix(features, "features"),
-    }
-    pairs = zip((logits, probabilities, gradients, features), checked.values(), strict=True)
-    converted = sum(array.nbytes for value, array in pairs if array is not None and _is_copy(array, value))
-    if logits is None and probabilities is None and gradients is None:
-        inputs = checked["features"]
-        assert inputs is not None
-        known = validation.any_labels(labels)
-        validation.same_length(len(inputs), labels=known.indices)
-        computed = out_of_fold_probabilities(inputs, known.indices, seed=seed)
-        checked |= {"probabilities": computed, "features": None}
-        classes, notes, converted = known.names, (CROSS_VALIDATED,), computed.nbytes
-    kind = "logits" if logits is not None else "probabilities"
-    output = checked[kind]
-    first = output if output is not None else checked["gradients"]
-    assert first is not None
-    if len(first) == 0:
-        raise SelectionError("expected at least one row, got none: check that the input is not empty", code="no-rows")
-    if output is None:
-        known = validation.any_labels(labels)
-    else:
-        columns = validation.column_names(logits if logits is not None else probabilities)
-        known = validation.column_labels(labels, output.shape[1], classes, columns=columns)
-    validation.same_length(
-        len(first), labels=known.indices, gradients=checked["gradients"], features=checked["features"]
-    )
-    weight = None if sample_weight is None else validation.sample_weights(sample_weight, len(first))
-    return _Input(
-        known.indices, known.names, output, kind, checked["gradients"], checked["features"], weight,
-        notes + known.notes, converted,
-    )  # fmt: skip
-
-
-def _is_copy(array: np.ndarray, value: Any) -> bool:
-    """Whether an array is new, rather than the input itself or a view of it."""
-    return array.flags.owndata and array is not (value.values if isinstance(value, validation.NamedMatrix) else value)
-
-
-def _filter(
-    given: _Input,
-    predicted: np.ndarray | None,
-    options: SelectionOptions,
-    ceiling_score: Callable[[float], float] | None,
-) -> tuple[np.ndarray | None, Survivors]:
-    if given.output is None or predicted is None:
+def _filter(given: Input, options: SelectionOptions, ceiling_score: Callable[[float], float] | None) -> _Filtered:
+    if given.output is None:
         check_can_filter(options, has_output=False)
-        return None, Survivors(np.zeros(len(given.labels), dtype=np.int8), np.inf)
+        survivors = Survivors(np.zeros(len(given.labels), dtype=np.int8), np.inf)
+        return _Filtered(_also_rejected(survivors, given.rejected), None, None, ())
+    notes: tuple[str, ...] = ()
+    predicted = compared = given.output.argmax(axis=1).astype(np.int32)
+    if given.of_embeddings and options.require_label is None:
+        compared, notes = _confident_labels(given, predicted)
+        options = replace(options, require_label=True)
     search = options.entropy_ceiling == AUTO
     entropy = entropy_of(given.output, given.kind, entropy_ceiling=None if search else options.entropy_ceiling)  # type: ignore[arg-type]
     if search:
@@ -497,7 +251,8 @@ def _filter(
                 code="ceiling-score",
             )
         options = replace(options, entropy_ceiling=search_ceiling(entropy, ceiling_score).ceiling)
-    return entropy, filter_rows(entropy, given.labels, predicted, options)
+    survivors = filter_rows(entropy, given.labels, compared, options)
+    return _Filtered(_also_rejected(survivors, given.rejected), predicted, entropy, notes)
 
 
 def check_can_filter(options: SelectionOptions, *, has_output: bool) -> None:
@@ -509,7 +264,7 @@ def check_can_filter(options: SelectionOptions, *, has_output: bool) -> None:
 
 
 def _points(
-    given: _Input, kept: np.ndarray | None, options: SelectionOptions, state: CurvatureState | None
+    given: Input, kept: np.ndarray | None, options: SelectionOptions, state: CurvatureState | None
 ) -> tuple[np.ndarray | PointSource, int | None, CurvatureState | None]:
     """The points that distances are measured between: gradients, optionally preconditioned, with features if given.
 
@@ -553,7 +308,7 @@ def _points(
 
 
 def _preconditioned(
-    given: _Input, rows: np.ndarray, options: SelectionOptions, state: CurvatureState | None
+    given: Input, rows: np.ndarray, options: SelectionOptions, state: CurvatureState | None
 ) -> tuple[np.ndarray, CurvatureState]:
     from synthsieve.selection.curvature import class_diagonal, precondition
 

@@ -41,7 +41,7 @@ class Shards:
 
     Attributes:
         outputs: the columns of "logits", "probabilities" and "gradients", if there are any.
-        features: `features` or `embeddings`, or the numeric columns beside the label, if there are no outputs.
+        features: `features` or `embeddings`, or the numeric columns other than the label, if there are no outputs.
         names: the columns of logits or probabilities without their prefix, if there are several.
         table: the rows themselves, if they were read from text.
     """
@@ -183,7 +183,7 @@ def _describe(
         features = tuple(lists[:1] or numbers)
         if not features:
             raise SelectionError(
-                f"expected numeric columns beside {name} in {path.name}, got none: add logits", code="no-input"
+                f"expected numeric columns other than {name} in {path.name}, got none: add logits", code="no-input"
             )
     for used in filter(
         None, (name, *features, *others, *(column for columns in outputs.values() for column in columns))

@@ -28,10 +28,11 @@ from synthsieve.selection.entropy import (
     REJECTED,
     Reason,
     entropy_of_logits,
-    filter_by_entropy,
+    filter_rows,
     search_ceiling,
 )
 from synthsieve.selection.herding import herd
+from synthsieve.selection.options import SelectionOptions
 from synthsieve.selection.select import Selection, select
 from synthsieve.settings import (
     AugmentationSettings,
@@ -70,7 +71,7 @@ def augment(
 ) -> tuple[SyntheticPool, Outcomes]:
     """Draw a pool, filter it by entropy and select from it (Algorithm 1, step 7).
 
-    The pool holds the outcomes, too; beside it they come with the figures of the selection: yield per class, entropy
+    The outcomes, which the pool holds as well, also have the figures of the selection: yield per class, entropy
     quantiles, gradient error and bound, largest weight.
 
     Args:
@@ -86,6 +87,56 @@ def augment(
         group: the processes that draw: each draws some blocks, then all have all of them.
     """
     started = time.monotonic()
+    drawn = _draw_pool(
+        model, encoding, settings, sampling, seed, class_shares=class_shares, class_offsets=class_offsets,
+        latents_of=latents_of, oracle=oracle, progress=progress, group=group,
+    )  # fmt: skip
+
+    def under(ceiling: float | None) -> tuple[SyntheticPool, Outcomes]:
+        filtered = filter_pool(drawn, settings, ceiling=ceiling)
+        again = latents_of is not None and np.array_equal(latents_of.kept, filtered.kept)
+        state = curvature_state if again or curvature_state is None else curvature_state.for_other_points()
+        outcomes = select_from(model, drawn, filtered, seed=seed, curvature_state=state)
+        rows = outcomes.selected
+        x = generate.decode(model, encoding, drawn.z[rows], drawn.chain_seed[rows], noise=settings.decode_noise)
+        pool = replace(drawn, reason=outcomes.reason, weight=outcomes.weight, rank=outcomes.rank, x=x)
+        return pool, replace(outcomes, figures={**_figures(pool, outcomes.entropy_ceiling), **outcomes.figures})
+
+    ceiling = settings.entropy_ceiling
+    tried: dict[str, Any] = {}
+    if isinstance(ceiling, Ceiling):
+        if try_pool is None:
+            raise ConfigError(
+                'augmentation.entropy_ceiling="auto" needs validation rows to search on: keep some, or give a number',
+                code="no-validation",
+            )
+        entropy = drawn.entropy
+        eligible = drawn.predicted_at(settings.entropy_at) == drawn.y
+        if settings.require_label and eligible.any():  # where none is, the filter says what is wrong
+            entropy = entropy[eligible]
+        found = search_ceiling(entropy, lambda ceiling: try_pool(under(ceiling)[0]))
+        ceiling = found.ceiling
+        tried = {"ceilings_tried": list(found.ceilings), "validation_at_ceiling": list(found.scores)}
+    pool, outcomes = under(ceiling)
+    seconds = round(time.monotonic() - started, 2)
+    return pool, replace(outcomes, figures={**outcomes.figures, **tried, "seconds": seconds})
+
+
+def _draw_pool(
+    model: GenerativeClassifier,
+    encoding: Encoding,
+    settings: AugmentationSettings,
+    sampling: SamplingSettings,
+    seed: int,
+    *,
+    class_shares: np.ndarray | None,
+    class_offsets: np.ndarray | None,
+    latents_of: SyntheticPool | None,
+    oracle: Oracle | None,
+    progress: Progress | None,
+    group: ProcessGroup,
+) -> SyntheticPool:
+    """A pool of which no sample is rejected or selected yet; the arguments are those of `augment`."""
     chains = resolve(DrawSettings.of(sampling, temperature=settings.temperature), model)
     if latents_of is None:
         per_class = np.full(model.num_classes, settings.pool_size // model.num_classes)
@@ -112,7 +163,7 @@ def augment(
         logits = logits + class_offsets
     if latents_of is not None:
         origin["latents_of"] = latents_of.origin.get("latents_of", latents_of.origin["model_hash"])
-    drawn = SyntheticPool(
+    return SyntheticPool(
         y=y,
         chain_seed=seeds,
         **columns,
@@ -123,35 +174,6 @@ def augment(
         origin=origin,
         log_density=log_density(model, columns["z"], y, draw=chains.draw),
     )
-
-    def under(ceiling: float | None) -> tuple[SyntheticPool, Outcomes]:
-        filtered = filter_pool(drawn, settings, ceiling=ceiling)
-        again = latents_of is not None and np.array_equal(latents_of.kept, filtered.kept)
-        state = curvature_state if again or curvature_state is None else curvature_state.for_other_points()
-        outcomes = select_from(model, drawn, filtered, seed=seed, curvature_state=state)
-        rows = outcomes.selected
-        x = generate.decode(model, encoding, drawn.z[rows], drawn.chain_seed[rows], noise=settings.decode_noise)
-        pool = replace(drawn, reason=outcomes.reason, weight=outcomes.weight, rank=outcomes.rank, x=x)
-        return pool, replace(outcomes, figures={**_figures(pool, outcomes.entropy_ceiling), **outcomes.figures})
-
-    ceiling = settings.entropy_ceiling
-    tried: dict[str, Any] = {}
-    if isinstance(ceiling, Ceiling):
-        if try_pool is None:
-            raise ConfigError(
-                'augmentation.entropy_ceiling="auto" needs validation rows to search on: keep some, or give a number',
-                code="no-validation",
-            )
-        entropy = drawn.entropy
-        eligible = drawn.predicted_at(settings.entropy_at) == y
-        if settings.require_label and eligible.any():  # where none is, the filter says what is wrong
-            entropy = entropy[eligible]
-        found = search_ceiling(entropy, lambda ceiling: try_pool(under(ceiling)[0]))
-        ceiling = found.ceiling
-        tried = {"ceilings_tried": list(found.ceilings), "validation_at_ceiling": list(found.scores)}
-    pool, outcomes = under(ceiling)
-    seconds = round(time.monotonic() - started, 2)
-    return pool, replace(outcomes, figures={**outcomes.figures, **tried, "seconds": seconds})
 
 
 @torch.no_grad()
@@ -203,14 +225,8 @@ def filter_pool(
             "expected samples to select from, but all are rejected by hand: accept some again", code="all-rejected"
         )
     predicted = pool.predicted_at(settings.entropy_at)[rest]
-    survivors = filter_by_entropy(
-        pool.entropy[rest],
-        pool.y[rest],
-        entropy_ceiling=ceiling,
-        keep_fraction=settings.keep_fraction if ceiling is None else None,
-        keep_per_class=ceiling is None and settings.keep_fraction is not None,
-        predicted=predicted if settings.require_label else None,
-    )
+    options = SelectionOptions.from_settings(settings, ceiling=ceiling)
+    survivors = filter_rows(pool.entropy[rest], pool.y[rest], predicted, options)
     reason = np.full(len(pool), Reason.BY_HAND, dtype=np.int8)
     reason[rest] = survivors.reason
     rank = np.full(len(pool), -1, dtype=np.int64)
@@ -277,14 +293,12 @@ def select_coreset(
     """CRAIG's or AdaCore's selection among the rows `kept` (k,); its indices are places in `kept`."""
     at_z = settings.gradients is GradientSource.DRAWN
     last_layer = settings.gradients is GradientSource.LAST_LAYER
+    selection = SelectionOptions.from_settings(settings, ceiling=None, n_jobs=torch.get_num_threads(), seed=seed)
     return select(
         labels=pool.y[kept],
         logits=(pool.logits_z if at_z else pool.logits_x)[kept],
         features=_last_hidden(model, pool.z_reencoded[kept]) if last_layer else None,
-        budget=settings.coreset_fraction,
-        curvature="hutchinson" if settings.coreset is Coreset.ADACORE else "none",
-        n_jobs=torch.get_num_threads(),
-        seed=seed,
+        options=selection.without_filter(),
         **options,
     )
 

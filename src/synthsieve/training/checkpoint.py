@@ -148,7 +148,7 @@ def _check_header(
     pretrained: bool = False,
 ) -> None:
     try:
-        stored_settings = settings_from(header["settings"])  # a setting that came later has its default there
+        stored_settings = settings_from(header["settings"])  # newer settings have their defaults there
     except (KeyError, TypeError, ConfigError) as error:
         raise CheckpointError(
             f"the settings in {path} cannot be read ({error}): fit again", code="damaged-file"

@@ -196,7 +196,7 @@ def read(folder: Path, step: int) -> ExtraData:
         parts: dict[str, dict[str, Any]] = {"pseudo": {}, "curvature": {}}
         for name, value in stored.items():
             if (value.dtype.kind, value.ndim) != SHAPES[name]:
-                raise ValueError(f"{name} came as {value.dtype} {value.shape}")
+                raise ValueError(f"{name} is {value.dtype} {value.shape}")
             part, _, field = name.partition("/")
             parts[part][field] = value.item() if value.ndim == 0 else value
         pseudo = PseudoLabels(**parts["pseudo"]) if parts["pseudo"] else None

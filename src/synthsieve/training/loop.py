@@ -13,8 +13,7 @@ import torch
 
 from synthsieve.data.dataset import Dataset
 from synthsieve.evaluation.predict import Oracle
-from synthsieve.io.logs import LOGGER
-from synthsieve.io.progress import NullProgress, Progress
+from synthsieve.io.progress import LOGGER, NullProgress, Progress
 from synthsieve.models.classifier import GenerativeClassifier
 from synthsieve.settings import Keep, Metric, Objective, Settings, TrainingSettings
 from synthsieve.training.batches import BatchSource
@@ -68,7 +67,7 @@ def fit(
 
 @dataclass(frozen=True)
 class Trained:
-    """A training that came to its end in memory; others can continue from there."""
+    """A training that is finished, in memory; others can continue from there."""
 
     state: TrainState
     data: TrainingData

@@ -25,7 +25,7 @@ from synthsieve.training.state import TrainState
 
 @dataclass
 class Position:
-    """The state of the training loop beside the weights: `best` is the row whose weights were kept."""
+    """The state of the training loop besides the weights: `best` is the row whose weights were kept."""
 
     batches: BatchSource
     history: History

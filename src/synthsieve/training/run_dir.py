@@ -176,7 +176,7 @@ class RunDirectory:
         split = Split.read(path / "split.json")
         if split.hash != split_hash or list(split.classes) != classes:
             raise CheckpointError(
-                f"{path / 'split.json'} belongs to another run than run.json beside it: fit again", code="other-run"
+                f"{path / 'split.json'} belongs to another run than run.json next to it: fit again", code="other-run"
             )
         return cls(path, origin, settings, split, encoding, threads)
 

@@ -88,7 +88,7 @@ class TrainState:
     def fork(self, settings: Settings | None = None, *, fresh_rngs: bool = False) -> TrainState:
         """A copy in a single process that leaves this one unchanged, perhaps with other settings.
 
-        With `fresh_rngs` its random generators begin anew.
+        With `fresh_rngs` its random generators start again.
         """
         settings = settings or self.settings
         shared = {id(rng): rng for rng in self.rngs.values()}  # dropout holds one: it is replaced, not copied

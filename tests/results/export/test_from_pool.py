@@ -231,10 +231,10 @@ def test_classes_that_training_left_out_are_allowed(run_and_pool, tmp_path):
 def test_a_class_that_is_rejected_completely(run_and_pool, tmp_path):
     _, view = run_and_pool
     label = int(view.pool.y[view.pool.selected[0]])
-    marks = type(view.rejections)(tmp_path / "marks", {}).update(
+    rejections = type(view.rejections)(tmp_path / "rejections", {}).update(
         view.pool, np.flatnonzero(view.pool.y == label), reject=True
     )
-    marked = view.with_rejections(marks)
+    marked = view.with_rejections(rejections)
     with pytest.raises(SelectionError, match=rf"'{label}' \(rejected by hand\)"):
         export_pool(marked, marked.select(), to=tmp_path / "export")
 
@@ -243,7 +243,7 @@ def test_rejected_samples(run_and_pool, tmp_path):
     _, view = run_and_pool
     rejected = view.pool.selected[:2]
     marked = view.with_rejections(
-        type(view.rejections)(tmp_path / "marks", {}).update(view.pool, rejected, reject=True)
+        type(view.rejections)(tmp_path / "rejections", {}).update(view.pool, rejected, reject=True)
     )
     result = export_pool(
         marked, marked.select(), to=tmp_path / "export", formats=[Format.PARQUET], allow_empty_classes=True

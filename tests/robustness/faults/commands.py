@@ -11,14 +11,14 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.experiments.conftest import TINY
+from tests.experiments.conftest import SMALL_SETTINGS
 from tests.robustness.faults.forked import ended
 from tests.robustness.faults.whole import contents
 from tests.training.conftest import QUICK
 
 MEMORY = Path("/dev/shm")  # a disk of memory, where there is one: quick, and nobody waits for it
 made_places: list[Path] = []  # to be removed at the end
-AUGMENTED = [*TINY, "augmentation.pool_size=80", "augmentation.steps=12", "augmentation.reselect_every=4"]
+AUGMENTED = [*SMALL_SETTINGS, "augmentation.pool_size=80", "augmentation.steps=12", "augmentation.reselect_every=4"]
 
 
 def settings(*given: str) -> list[str]:
@@ -77,7 +77,7 @@ def _augment(out: Path) -> list[object]:
 
 def _run(out: Path) -> list[object]:
     more = ["comparison.baselines=false", "comparison.pool_sizes=[40]"]
-    return ["run", "digits", "-o", out, "--workers", 0, "--quiet", *settings(*TINY, *more)]
+    return ["run", "digits", "-o", out, "--workers", 0, "--quiet", *settings(*SMALL_SETTINGS, *more)]
 
 
 @functools.cache

@@ -26,7 +26,7 @@ class Ended:
     output: str
     seconds: float
 
-    def told_in_one_sentence(self) -> bool:
+    def failed_in_one_sentence(self) -> bool:
         """Whether it ended with exit code 2, and with one line on standard error."""
         return self.code == 2 and self.output.startswith("synthsieve: ") and self.output.count("\n") == 1
 

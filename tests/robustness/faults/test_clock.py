@@ -19,7 +19,7 @@ WALL_CLOCK = re.compile(
 )
 
 
-def test_nobody_asks_for_the_time_of_day():
+def test_no_code_reads_the_time_of_day():
     asking = {
         path.name: WALL_CLOCK.findall(text)
         for path in Path(synthsieve.__file__).parent.rglob("*.py")

@@ -80,7 +80,7 @@ def test_what_a_run_keeps(kept, place, tally):
         fault = "a file of a run cut off" if name in CUTS else "a bit flipped in a file of a run"
         done = ended(kept.words(out))
         tally.tried(fault, lost="the damaged file")
-        assert done.code == 0 or done.told_in_one_sentence(), (name, done)
+        assert done.code == 0 or done.failed_in_one_sentence(), (name, done)
         mended = "resuming from the checkpoint before it" in done.output + done.out
         if done.code:
             assert same(contents_of(out), before)
@@ -138,7 +138,7 @@ def test_what_a_user_brings(source, place, tally):
         fault = "a source cut off" if name in CUTS else "a bit flipped in a source"
         tally.tried(fault)
         done = ended(words)
-        assert done.code == 0 or done.told_in_one_sentence(), (name, done)
+        assert done.code == 0 or done.failed_in_one_sentence(), (name, done)
         assert done.code == 0 or not out.exists()
         assert done.code == 2 or name not in CUTS or source == "csv", (name, done)
         tally.survived(fault)
@@ -147,7 +147,7 @@ def test_what_a_user_brings(source, place, tally):
 
 
 @pytest.mark.parametrize("kind", ["npz", "parquet"])
-def test_what_is_sieved(kind, place, tally):
+def test_input_of_select(kind, place, tally):
     for name, harm in {**CUTS, **FLIPS}.items():
         folder = place / name.replace(" ", "-")
         folder.mkdir()
@@ -156,7 +156,7 @@ def test_what_is_sieved(kind, place, tally):
         fault = "a source cut off" if name in CUTS else "a bit flipped in a source"
         tally.tried(fault)
         done = ended(["select", given, "-o", folder / "out", "--jobs", 1, "--quiet"])
-        assert done.code == 0 or done.told_in_one_sentence(), (name, done)
+        assert done.code == 0 or done.failed_in_one_sentence(), (name, done)
         assert done.code == 0 or not (folder / "out").exists()
         assert done.code == 2 or name not in CUTS, (name, done)
         tally.survived(fault)

@@ -13,20 +13,20 @@ from tests.robustness.faults.whole import all_whole, contents, nothing_unfinishe
 pytestmark = pytest.mark.faults
 
 needs_disks = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
-# Room left when the command begins, in kB: less than it needs.
-ROOM = {
+# Space left when the command begins, in kB: less than it needs.
+FREE_KB = {
     FIT: (4, 48, 200, 260),
     AUGMENT: (12, 64, 200, 300, 360, 420),
     SELECT: (4, 24, 48),
     EXPORT: (0, 12, 24, 36, 48),
     RUN: (300, 1500, 2800),
 }
-FULL = [(command, space) for command, rooms in ROOM.items() for space in rooms]
+FULL = [(command, space) for command, spaces in FREE_KB.items() for space in spaces]
 
 
 @needs_disks
 @pytest.mark.parametrize(("command", "space"), FULL, ids=[f"{command.name} {space} kB" for command, space in FULL])
-def test_a_full_disk_is_told_and_with_room_it_goes_on(command, space, tally):
+def test_a_full_disk_is_reported_and_with_space_the_command_resumes(command, space, tally):
     fault = f"a full disk under `{command.name}`"
     with small_disk() as disk:
         out = disk.path / "out"
@@ -34,7 +34,7 @@ def test_a_full_disk_is_told_and_with_room_it_goes_on(command, space, tally):
         disk.leave(space)
         tally.tried(fault, lost=LOST[command])
         done = ended(command.words(out))
-        assert done.told_in_one_sentence(), done
+        assert done.failed_in_one_sentence(), done
         assert "No space left on device" in done.output
         assert all_whole(disk.path)
         assert nothing_unfinished(disk.path)
@@ -49,12 +49,12 @@ LARGEST = [(FIT, 3_000), (FIT, 30_000), (AUGMENT, 8_000), (AUGMENT, 100_000), (S
 
 
 @pytest.mark.parametrize(("command", "size"), LARGEST, ids=[f"{command.name} {size}" for command, size in LARGEST])
-def test_a_file_that_may_not_grow_is_told_and_with_room_it_goes_on(command, size, place, tally):
+def test_a_file_size_limit_is_reported_and_without_it_the_command_resumes(command, size, place, tally):
     fault, out = "a limit on the size of files", place / "out"
     command.begin(out)
     tally.tried(fault, lost=LOST[command])
     done = ended(command.words(out), largest_file(size))
-    assert done.told_in_one_sentence(), done
+    assert done.failed_in_one_sentence(), done
     assert "File too large" in done.output
     assert all_whole(out)
     assert nothing_unfinished(out)
@@ -78,7 +78,7 @@ READ_ONLY = {
 
 @needs_disks
 @pytest.mark.parametrize("case", READ_ONLY)
-def test_a_read_only_folder_is_told_and_stays_as_it_is(case, tally):
+def test_a_read_only_folder_is_reported_and_left_unchanged(case, tally):
     fault, (there, words) = "a read-only folder", READ_ONLY[case]
     with small_disk() as disk:
         out = disk.path / "out"
@@ -88,7 +88,7 @@ def test_a_read_only_folder_is_told_and_stays_as_it_is(case, tally):
         disk.make_read_only()
         tally.tried(fault)
         done = ended(words(out))
-        assert done.told_in_one_sentence(), done
+        assert done.failed_in_one_sentence(), done
         assert "Read-only file system" in done.output
         assert same(contents(disk.path), before)
         tally.survived(fault)

@@ -15,11 +15,11 @@ GREEDY_POOL = Command("fit --augment", lambda out: [*AUGMENT.words(out), *settin
 
 
 @pytest.mark.parametrize("command", [GREEDY_BATCH, GREEDY_POOL], ids=["a batch", "a pool"])
-def test_too_large_a_setting_is_told_and_the_last_checkpoint_is_whole(command, place, tally):
+def test_too_large_a_setting_is_reported_and_the_last_checkpoint_is_valid(command, place, tally):
     fault, out = "settings that ask for more memory than there is", place / "out"
     tally.tried(fault)
     done = ended(command.words(out), more_memory(300_000_000))
-    assert done.told_in_one_sentence(), done
+    assert done.failed_in_one_sentence(), done
     assert "out of memory" in done.output
     assert "training.batch_unlabeled" in done.output
     assert all_whole(out)
@@ -32,7 +32,7 @@ LIMITS = [(command, size) for command in (AUGMENT, SELECT, EXPORT) for size in (
 
 
 @pytest.mark.parametrize(("command", "size"), LIMITS, ids=[f"{command.name} {size} kB" for command, size in LIMITS])
-def test_little_memory_is_enough_or_is_told_and_with_more_it_goes_on(command, size, place, tally):
+def test_little_memory_is_enough_or_is_reported_and_with_more_the_command_resumes(command, size, place, tally):
     fault, out = f"a limit on memory under `{command.name}`", place / "out"
     command.begin(out)
     done = ended(command.words(out), more_memory(1000 * size))
@@ -40,7 +40,7 @@ def test_little_memory_is_enough_or_is_told_and_with_more_it_goes_on(command, si
         assert same(contents(out), command.undisturbed.contents)
         return
     tally.tried(fault, lost=LOST[command])
-    assert done.told_in_one_sentence(), done
+    assert done.failed_in_one_sentence(), done
     assert "out of memory" in done.output or "Cannot allocate memory" in done.output, done.output
     assert not out.exists() or (all_whole(out) and nothing_unfinished(out))
     done = ended(command.words(out))

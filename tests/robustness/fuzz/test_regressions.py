@@ -82,7 +82,7 @@ def test_an_idx_file_with_sides_of_nothing(sides: tuple[int, ...], tmp_path: Pat
         load(str(path))
 
 
-def test_an_archive_packed_in_a_way_that_nobody_knows(tmp_path: Path) -> None:
+def test_an_archive_with_an_unknown_compression(tmp_path: Path) -> None:
     _pool().write(tmp_path / "a.npz")
     data = (tmp_path / "a.npz").read_bytes()
     place = data.rfind(b"PK\x01\x02")
@@ -214,7 +214,7 @@ def test_settings_that_are_none(settings: object) -> None:
         {"seeds": [1e400]},
         {"choice": {}},
         {"choice": []},
-        {"choice": {"arm": "nobody", "words": "x"}},
+        {"choice": {"arm": "unknown", "words": "x"}},
         {"arms": {"a": {"arm": "../..", "pool_size": 1}}},
         {"paired_comparison": {"baseline": "x", "mean": {}, "comparisons": {}}},
     ],
@@ -239,7 +239,7 @@ def test_columns_named_by_digits_that_are_no_numbers(tmp_path: Path) -> None:
     assert read_table(tmp_path / "a.parquet").classes is None
 
 
-def test_logits_of_one_dimension_are_told_before_any_work(tmp_path: Path) -> None:
+def test_one_dimensional_logits_are_refused_before_any_work(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", labels=np.arange(3), logits=np.zeros(3))
     with pytest.raises(SelectionError, match="logits"):
         estimate_cost(read_table(tmp_path / "a.npz"), SelectionOptions(budget=0.5))
@@ -252,7 +252,7 @@ def test_numbers_that_no_float_holds(requested: dict[str, object]) -> None:
 
 
 @pytest.mark.parametrize("epsilon", [1e21, 1e300])
-def test_a_bound_that_nobody_can_miss_takes_one_of_each_class(epsilon: float) -> None:
+def test_a_bound_that_every_row_meets_takes_one_of_each_class(epsilon: float) -> None:
     logits = np.random.default_rng(0).normal(size=(40, 3))
     chosen = synthsieve.select(labels=np.arange(40) % 3, logits=logits, epsilon=epsilon, n_jobs=1)
     assert sorted(chosen.indices % 3) == [0, 1, 2]

@@ -106,7 +106,7 @@ def test_an_empty_path_is_not_the_current_folder(tmp_path, capsys, monkeypatch, 
     assert not list(tmp_path.iterdir())
 
 
-def test_a_link_to_nothing_as_the_folder_is_told(tmp_path, capsys):
+def test_a_dangling_link_as_the_folder_is_refused(tmp_path, capsys):
     (tmp_path / "out").symlink_to(tmp_path / "nowhere")
     code, printed = output(capsys, "fit", "digits", "-o", str(tmp_path / "out"))
     assert code == 2

@@ -134,7 +134,7 @@ def read_features(raw: np.ndarray, *, origin: str, value_range: tuple[float, flo
     `value_range` is what images span (of a training set, or given by the user); None looks at the values.
     """
     is_number = raw.dtype.kind in "buif"
-    check(is_number, f"{origin}: examples must be numbers, but came as {raw.dtype}: convert them first", "example-type")
+    check(is_number, f"{origin}: examples must be numbers, got {raw.dtype}: convert them first", "example-type")
     if raw.ndim == 2:
         return Features(as_float32(raw, origin), Kind.VECTOR)
     images = _channels_first(raw, origin)
@@ -171,7 +171,7 @@ def _channels_first(raw: np.ndarray, origin: str) -> np.ndarray:
         return np.ascontiguousarray(raw.transpose(0, 3, 1, 2))
     raise DataError(
         f"{origin}: examples must have shape (n, features), (n, height, width) or, with 1 to {MAX_CHANNELS} channels"
-        f" first or last, (n, channels, height, width), but came with shape {raw.shape}",
+        f" first or last, (n, channels, height, width), got shape {raw.shape}",
         code="example-shape",
     )
 
@@ -220,15 +220,15 @@ def guess_value_range(images: np.ndarray, origin: str) -> tuple[float, float]:
     flat = images.reshape(-1)
     some = flat[:: max(1, flat.size // PERCENTILE_VALUES)]
     near_low, near_high = (float(value) for value in np.percentile(some, CENTRAL))
-    came = f"pixel values lie in [{low:g}, {high:g}], but nearly all of them in [{near_low:g}, {near_high:g}]"
+    got = f"pixel values lie in [{low:g}, {high:g}], but nearly all of them in [{near_low:g}, {near_high:g}]"
     advice = "correct the few outliers, or scale all images to [0, 1]"
     is_spread = near_low == near_high or near_high - near_low >= OUTLIER_SHARE * (high - low)
-    check(is_spread, f"{origin}: {came}: {advice}", "pixel-outliers")
+    check(is_spread, f"{origin}: {got}: {advice}", "pixel-outliers")
     return low, high
 
 
 def _are_bytes(images: np.ndarray, value_range: tuple[float, float]) -> bool:
-    """Whether integer images are bytes in their full range, beside images that span `value_range`."""
+    """Whether integer images are bytes in their full range, while the other images span `value_range`."""
     if value_range not in STANDARD_RANGES or (images.size and (images.min() < 0 or images.max() > BYTES[1])):
         return False
     return value_range != UNIT or bool(images.size and images.max() > 1)
@@ -242,8 +242,8 @@ def _rescaled(images: np.ndarray, value_range: tuple[float, float], origin: str)
     low, high = value_range
     slack = 0.0 if value_range in STANDARD_RANGES else high - low
     least, most = (images.min(), images.max()) if images.size else value_range
-    came = f"{origin}: pixel values must lie in [{low:g}, {high:g}] as in training, but lie in [{least:g}, {most:g}]"
-    check(low - slack <= least and most <= high + slack, came, "pixel-range")
+    got = f"{origin}: pixel values must lie in [{low:g}, {high:g}] as in training, but lie in [{least:g}, {most:g}]"
+    check(low - slack <= least and most <= high + slack, got, "pixel-range")
     if value_range == SIGNED and images.dtype == np.float32:
         return images, 0
     scaled = (images.astype(np.float64) - low) * (2.0 / (high - low)) - 1.0

@@ -1,7 +1,7 @@
 """Folders of examples: a folder for each class, and one named `unlabeled` (or `Unlabelled`, ...) for the rest.
 
-Where the folder holds `train`, laid out like that, `test` and `val` (`valid`, `validation`) beside it are the test set
-and the validation set, and `unlabeled` beside it holds more training examples. Files may lie in subfolders of a class.
+Where the folder holds `train`, laid out like that, `test` and `val` (`valid`, `validation`) next to it are the test set
+and the validation set, and `unlabeled` next to it holds more training examples. Files may lie in subfolders of a class.
 Hidden files and folders are ignored.
 """
 
@@ -164,7 +164,7 @@ def _list_class(folder: Path, name: str, kind: str) -> Listing:
 
 
 def _joined(train: Listing, more: Listing) -> Listing:
-    """Training files and files beside them, each a group of its own."""
+    """Training files and files next to them, each a group of its own."""
     groups = None if train.groups is None else np.append(train.groups, [f"/{file}" for file in more.files])
     skipped = train.skipped + more.skipped
     return Listing(train.files + more.files, train.names + more.names, groups, skipped, train.loose)

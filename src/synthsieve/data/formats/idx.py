@@ -28,7 +28,7 @@ BLOCK = 1 << 20
 
 
 def load_idx(request: Request) -> Dataset:
-    """An idx pair given by its images file; `t10k-` or `test-` beside `train-` is the test set."""
+    """An idx pair given by its images file; `t10k-` or `test-` next to `train-` is the test set."""
     images = request.path
     with _open(images) as stream:
         _read_header(stream, images)  # before any labels are looked for: it may be no idx file at all
@@ -53,7 +53,7 @@ def _labels_beside(images: Path) -> Path:
     found = _plain_or_gz(images.with_name(name)) if name != images.name else None
     if found is None:
         raise DataError(
-            f"{images} is read as an idx images file, whose labels should lie beside it in {name.removesuffix('.gz')}"
+            f"{images} is read as an idx images file, whose labels should lie next to it in {name.removesuffix('.gz')}"
             " or the same with .gz, but neither exists: name the pair ...images-idx3-ubyte and ...labels-idx1-ubyte",
             code="missing-file",
         )
@@ -76,8 +76,8 @@ def read_idx(path: Path) -> np.ndarray:
         check(possible, f"{path}: its header claims shape {shape}, but it has only {size:,} bytes", "damaged-file")
         while len(data) <= claimed and (block := stream.read(min(BLOCK, claimed + 1 - len(data)))):
             data += block
-    came = "more" if len(data) > claimed else f"only {len(data):,}"
-    check(len(data) == claimed, f"{path} claims {claimed:,} bytes, but {came} came: download it again", "damaged-file")
+    got = "more" if len(data) > claimed else f"only {len(data):,}"
+    check(len(data) == claimed, f"{path} claims {claimed:,} bytes, but has {got}: download it again", "damaged-file")
     return np.frombuffer(data, dtype=dtype, count=math.prod(shape)).reshape(shape).astype(dtype.newbyteorder("="))
 
 

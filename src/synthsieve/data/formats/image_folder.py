@@ -39,7 +39,7 @@ DRAFT = 2  # a JPEG is decoded at no more than it takes to have this many times 
 
 @dataclass(frozen=True)
 class Form:
-    """What every image becomes: its channels (1 or 3) and its size; `resized` where images of other sizes came."""
+    """What every image becomes: its channels (1 or 3) and its size; `resized` if some images had another size."""
 
     channels: int
     height: int
@@ -76,7 +76,7 @@ def read_image_size(given: str) -> tuple[int, int]:
     width, height = (int(found[1]), int(found[2] or found[1])) if found else (0, 0)
     valid = min(width, height) >= 1 and max(width, height) <= MAX_SIDE
     expected = f"64, 64x48 or the like, from 1 to {MAX_SIDE} pixels"
-    check(valid, f"image_size must be {expected}, but {given!r} came", "image-size")
+    check(valid, f"image_size must be {expected}, got {given!r}", "image-size")
     return height, width
 
 
@@ -85,9 +85,9 @@ def _form_notes(headers: list[tuple[str, int, int]], form: Form) -> list[str]:
     if form.resized:
         sizes = Counter((width, height) for _, width, height in headers)
         (width, height), _ = sizes.most_common(1)[0]
-        came = f"{width}x{height}" if len(sizes) == 1 else f"{len(sizes):,} sizes, most often {width}x{height},"
+        got = f"{width}x{height}" if len(sizes) == 1 else f"{len(sizes):,} sizes, most often {width}x{height},"
         notes.append(
-            f"images of {came} are resized to {form.width}x{form.height}, the longer side cropped at both ends; choose"
+            f"images of {got} are resized to {form.width}x{form.height}, the longer side cropped at both ends; choose"
             " another size with image_size (--image-size 64)"
         )
     converted = Counter(mode for mode, _, _ in headers if mode != ("L" if form.channels == 1 else "RGB"))

@@ -74,7 +74,7 @@ def with_separate_set(
     is_free = getattr(dataset, part) is None
     check(is_free, f"{dataset.name} already has a {part} set: omit --{part}, or remove that set", "has-set")
     supported = not features and dataset.kind != Kind.SOUND
-    advice = f"put others into {part}/ beside train/"
+    advice = f"put others into {part}/ next to train/"
     check(supported, f"--{part} takes a table, an .npz or images: {advice}", "unsupported-set")
     size = f"{dataset.shape[2]}x{dataset.shape[1]}" if dataset.kind == Kind.IMAGE and path.is_dir() else None
     separate = load(str(path), label=label, text=text, image_size=size, progress=progress)
@@ -84,12 +84,12 @@ def with_separate_set(
     if not path.is_dir():
         data, columns = InMemoryData(x[:0], dataset.kind, dataset.metadata), dataset.feature_names or ()
         x = read_new(path, ExpectedInput(data, dataset.shape, columns, label, text), progress=progress).x
-    came = f"but came with {x.shape[1:]}"
+    got = f"got {x.shape[1:]}"
     fits = x.shape[1:] == dataset.train.x.shape[1:]
-    check(fits, f"examples of {path} must have shape {dataset.shape}, {came}", "unlike-training")
+    check(fits, f"examples of {path} must have shape {dataset.shape}, {got}", "unlike-training")
     unknown = [name for name in separate.classes if name not in dataset.classes]
     expected = f"labels must be among the training classes {listed(dataset.classes)}"
-    check(not unknown, f"{path}: {expected}, but {listed(unknown)} came: remove these rows", "unknown-class")
+    check(not unknown, f"{path}: {expected}, got {listed(unknown)}: remove these rows", "unknown-class")
     index = np.array([*map(dataset.classes.index, separate.classes), UNLABELED], dtype=np.int64)
     y = index[separate.train.y]
     known = y != UNLABELED
@@ -105,7 +105,7 @@ def read_new(
     progress, kind = progress or NullProgress(), Kind.VECTOR if expected.data.array else expected.data.kind
     form = EXPECTED.get(kind, "an .npz with x, or a .npy")
     unlike = DataError(
-        f"the model was trained on examples of kind {kind}: expected {form}, but {path} came", code="unlike-training"
+        f"the model was trained on examples of kind {kind}: expected {form}, got {path}", code="unlike-training"
     )
     check(path.exists(), f"{path} does not exist: expected {form}", "missing-file")
     check(path.is_dir() or path.stat().st_size, f"{path} is empty: copy or write it again", "empty-file")

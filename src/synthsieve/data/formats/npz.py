@@ -30,7 +30,7 @@ def load_npz(request: Request) -> Dataset:
     arrays = read_npz(path)
     x, y = require_array(arrays, path, "x"), require_array(arrays, path, "y")
     paired = ("x_test" in arrays) == ("y_test" in arrays)
-    check(paired, f"{path}: x_test and y_test belong together, but only one of them came", "missing-array")
+    check(paired, f"{path}: expected both x_test and y_test or neither, got one", "missing-array")
     groups = read_groups(arrays["groups"], len(y), origin=f"{name}, groups") if "groups" in arrays else None
     test = None
     if "x_test" in arrays:
@@ -46,8 +46,8 @@ def require_array(arrays: dict[str, np.ndarray], path: Path, name: str = "x") ->
     if name not in arrays:
         close = get_close_matches(name, [key.lower() for key in arrays], n=1, cutoff=0.1)
         hint = f": rename the right one, perhaps {close[0]!r}" if close else ""
-        came = listed(list(arrays)) or "none"
-        raise DataError(f"{path} must hold an array {name!r}, but holds {came}{hint}", code="missing-array")
+        got = listed(list(arrays)) or "none"
+        raise DataError(f"{path} must hold an array {name!r}, but holds {got}{hint}", code="missing-array")
     return arrays[name]
 
 
@@ -57,14 +57,14 @@ def value_range_in(arrays: dict[str, np.ndarray], path: Path) -> tuple[float, fl
         return None
     given = arrays["range"]
     valid = given.shape == (2,) and given.dtype.kind in "iuf" and given[0] < given[1]
-    check(valid, f"{path}: range must be two numbers, low and high, but came as {given.tolist()}", "value-range")
+    check(valid, f"{path}: range must be two numbers, low and high, got {given.tolist()}", "value-range")
     return float(given[0]), float(given[1])
 
 
 def read_groups(raw: np.ndarray, rows: int, *, origin: str) -> np.ndarray:
     """Groups int64 (n,), numbered by order of their integer or text names."""
     valid = raw.shape == (rows,) and raw.dtype.kind in "iuU"
-    check(valid, f"{origin} must be {rows} integers or texts, but came as {raw.dtype} {raw.shape}", "group-shape")
+    check(valid, f"{origin} must be {rows} integers or texts, got {raw.dtype} {raw.shape}", "group-shape")
     return np.unique(raw, return_inverse=True)[1].reshape(-1).astype(np.int64)
 
 
@@ -102,5 +102,5 @@ def read_embeddings(path: Path) -> np.ndarray:
     """float32 (n, features): the array of a .npy, or the one named x of an .npz."""
     check(path.is_file(), f"{path} is not a file: give the .npy or .npz with the embeddings", "missing-file")
     raw = require_array(read_npz(path), path) if path.suffix.lower() == ".npz" else read_npy(path)
-    check(raw.ndim == 2, f"{path}: embeddings must have shape (n, features), but came with {raw.shape}", "example-type")
+    check(raw.ndim == 2, f"{path}: embeddings must have shape (n, features), got {raw.shape}", "example-type")
     return read_features(raw, origin=path.name).x

@@ -70,7 +70,7 @@ def _read_rows(table: Path) -> list[dict[str, str]]:
     check_unique(header, str(table))
     check(rows, f"{table} must have a header and a row for each sound, but has none", "no-rows")
     wrong = next((row for row in rows if len(row) != len(header)), [])
-    check(not wrong, f"{table}: a row needs {len(header)} cells, but {listed(wrong)} came", "damaged-file")
+    check(not wrong, f"{table}: a row needs {len(header)} cells, got {listed(wrong)}", "damaged-file")
     return [dict(zip(header, row, strict=True)) for row in rows]
 
 
@@ -79,7 +79,7 @@ def _inside(root: Path, name: str, table: Path) -> Path:
     path = root / name
     inside = name and "\0" not in name and path.resolve().is_relative_to(root.resolve())
     advice = "use paths relative to it"
-    check(inside, f"{table}: files must lie inside {root}, but {name!r} came: {advice}", "outside-folder")
+    check(inside, f"{table}: files must lie inside {root}, got {name!r}: {advice}", "outside-folder")
     is_sound = path.suffix.lower() in SUFFIXES and path.is_file()
     check(is_sound, f"{table} names {name!r}, but {root} has no such audio file: correct it", "missing-file")
     return path

@@ -1,4 +1,4 @@
-"""CSV and Parquet: a label column, and columns of any type beside it.
+"""CSV and Parquet: a label column, and other columns of any type.
 
 In a CSV a cell that is empty, or `?`, `NA`, `N/A`, `nan` or `null`, is missing; in the label column only an empty one
 is, and means unlabelled. A label of -1 is refused: it could mean a class or, as elsewhere, unlabelled. A column that
@@ -88,12 +88,12 @@ def load_table(request: Request) -> Dataset:
 
 
 def _check_columns(table: Any, request: Request, label: str) -> None:
-    """Different names, the label among them, and something beside it in at least one row."""
+    """Different names, the label among them, and at least one other column and one row."""
     path, names = request.path, list(table.column_names)
     check_unique(names, str(path))
     single = len(names) == 1 and label not in names and any(sign in names[0] for sign in ";\t|")
-    came = f"{path} has one column, {''.join(names[:1])[:50]!r}"
-    check(not single, f"{came}: separate cells by commas (.csv) or tabs (.tsv)", "separator")
+    got = f"{path} has one column, {''.join(names[:1])[:50]!r}"
+    check(not single, f"{got}: separate cells by commas (.csv) or tabs (.tsv)", "separator")
     for kind, name in (("label", label), ("text", request.text)):
         if name is not None and name not in names:
             hint = did_you_mean(name, names)
@@ -200,7 +200,7 @@ def tidied(table: Any, *, as_written: Collection[str] = ()) -> tuple[Any, tuple[
             missing = pc.is_in(cells, pa.array(MISSING, cells.type))
             cells, note = pc.if_else(missing, pa.scalar(None, cells.type), cells), ""
             if name not in as_written:
-                # pyarrow found no numbers in a column if a cell of it has spaces beside a word for missing.
+                # pyarrow found no numbers in a column if a cell of it has spaces around a word for missing.
                 numbers = _as_numbers(cells) if cells.null_count > nulls else None
                 cells, note = _find_values(cells) if numbers is None else (numbers, "")
             notes += [f"column {name!r} {note}"] if note else []

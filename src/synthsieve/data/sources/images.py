@@ -1,7 +1,7 @@
 """Digits as images: scikit-learn's, MNIST, and Street View House Numbers, with any .mat in the same form.
 
 An SVHN file holds X (height, width, channels, n) and y (n, 1), with 10 standing for zero. `photo_id_train.npy` and
-`photo_id_test.npy` beside the files, where present, say which photo each digit was cut from.
+`photo_id_test.npy` next to the files, where present, say which photo each digit was cut from.
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ def _read_set(path: Path) -> ArraySet:
     images, y = _read_mat(path, ("X", "y"))
     y = y.reshape(-1)
     are_digits = y.dtype.kind in "iuf" and np.isin(y, np.arange(1, 11)).all()
-    check(are_digits, f"{path}: labels must be digits 1 to 10, with 10 for zero, but others came", "label-range")
+    check(are_digits, f"{path}: labels must be digits 1 to 10, with 10 for zero, got others", "label-range")
     paired = len(images) == len(y)
     check(paired, f"{path} has {len(images)} images, but {len(y)} labels: download it again", "label-count")
-    beside = path.with_name(f"photo_id_{path.stem.split('_')[0]}.npy")
-    photos = read_groups(read_npy(beside), len(y), origin=beside.name) if beside.exists() else None
+    photo_file = path.with_name(f"photo_id_{path.stem.split('_')[0]}.npy")
+    photos = read_groups(read_npy(photo_file), len(y), origin=photo_file.name) if photo_file.exists() else None
     return ArraySet(images, y.astype(np.int64) % 10, path.name, path.name, photos)
 
 
@@ -72,10 +72,10 @@ def read_mat_images(path: Path) -> np.ndarray:
 def _read_mat(path: Path, names: tuple[str, ...]) -> list[np.ndarray]:
     """The arrays of these names, of which X is images."""
     contents, arrays = read_mat5(path, names)
-    came = listed([f"{name} ({kind} {shape})" for name, (kind, shape) in contents.items()]) or "nothing"
+    got = listed([f"{name} ({kind} {shape})" for name, (kind, shape) in contents.items()]) or "nothing"
     expected = " and ".join(["X (uint8)", *names[1:]])
     complete = set(names) <= arrays.keys() and contents["X"][0] == "uint8"
-    check(complete, f"{path} must hold {expected} as SVHN's files do, but holds {came}", "missing-array")
+    check(complete, f"{path} must hold {expected} as SVHN's files do, but holds {got}", "missing-array")
     x = arrays["X"]
     check(x.ndim == 4, f"{path}: X must be (height, width, channels, n), but has shape {x.shape}", "example-type")
     return [np.ascontiguousarray(x.transpose(3, 2, 0, 1)), *(arrays[name] for name in names[1:])]

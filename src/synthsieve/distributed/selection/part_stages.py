@@ -26,7 +26,7 @@ _DEVIATIONS = 2.0
 # With fewer picks per part than this, they are chosen among all candidates, of which each part gives as many.
 _MIN_PICKS_A_PART = 500
 # Notes of this kind are true of a part but not of its class.
-_HEAVY = "one pick stands for"
+_HEAVY_NOTE = "one pick stands for"
 
 
 class _PartPoints(NamedTuple):
@@ -146,7 +146,7 @@ def select_local(job: Job, classes: tuple[ClassPlan, ...], wanted: tuple[int, ..
         "distinct": figures.distinct,
         "method": str(figures.method),
         "exchanges": figures.exchanges,
-        "notes": [note for note in chosen.notes if _HEAVY not in note],
+        "notes": [note for note in chosen.notes if _HEAVY_NOTE not in note],
     }
     if single:
         job.work.save("parts", part, assignment=given.row[chosen.assignment])
@@ -169,7 +169,7 @@ def merge_candidates(job: Job, classes: tuple[ClassPlan, ...], number: int) -> d
     if _chooses_among_candidates(job, plan):
         chosen = _coreset(job, plan, points, plan.place, weights, budget=plan.count)
         best, exchanges = chosen.indices, chosen.figures[0].exchanges
-        notes = [note for note in chosen.notes if _HEAVY not in note]
+        notes = [note for note in chosen.notes if _HEAVY_NOTE not in note]
     else:
         turn = np.concatenate([np.arange(len(gains)) for gains in found["gains"]])
         gain = np.concatenate([np.minimum.accumulate(gains) for gains in found["gains"]])

@@ -83,7 +83,7 @@ class Classifier(nn.Module):
         return self.energy.class_logits(self.features(x))
 
 
-class Learner(ABC):
+class BenchmarkMethod(ABC):
     """One method in training. A method says in `init` what it consists of, in `step` how it learns from a batch.
 
     Modules, `optimisers`, `rngs` and `memory` are all its state: `tensors` and `restore` store and continue it.

@@ -26,12 +26,12 @@ from synthsieve.experiments.baselines.methods.supervised import Supervised
 from synthsieve.experiments.baselines.methods.triple_gan import TripleGAN
 from synthsieve.experiments.baselines.methods.vae import M1M2
 from synthsieve.experiments.baselines.methods.vat import VAT
-from synthsieve.experiments.baselines.protocol import Learner
+from synthsieve.experiments.baselines.protocol import BenchmarkMethod
 from synthsieve.experiments.baselines.search import Method
 from synthsieve.experiments.baselines.sklearn_models import CLASSICAL
 
 OURS = Ours.name
-METHODS: dict[str, type[Learner]] = {
+METHODS: dict[str, type[BenchmarkMethod]] = {
     method.name: method
     for method in (
         *(Supervised, PseudoLabels, PiModel, MeanTeacher, VAT, MixMatch, FixMatch),
@@ -48,7 +48,7 @@ def method_names() -> list[str]:
 
 
 def chosen_methods(names: Sequence[str] | None) -> list[str]:
-    """The methods of these names, in the order of the table, with our own beside them; None takes all."""
+    """The methods of these names, in the order of the table, with our own among them; None takes all."""
     known = method_names()
     if names is None:
         return known

@@ -22,7 +22,7 @@ from synthsieve.errors import CheckpointError, NonFiniteLossError
 from synthsieve.evaluation.answers import FIELDS, PARTS, Answers
 from synthsieve.evaluation.predict import part_of, predict_rows
 from synthsieve.experiments.baselines.methods.ours import Ours
-from synthsieve.experiments.baselines.protocol import Learner, Task
+from synthsieve.experiments.baselines.protocol import BenchmarkMethod, Task
 from synthsieve.io.tensors import invalid_as_damaged, named_tensors, read_tensors, tensors_under, write_tensors
 from synthsieve.settings import Metric
 from synthsieve.training.batches import BatchSource
@@ -78,7 +78,7 @@ class _Counter(TorchDispatchMode):
 
 
 def train(
-    learner: Learner,
+    method: BenchmarkMethod,
     task: Task,
     budget: int,
     *,
@@ -98,26 +98,26 @@ def train(
     """
     source, progress = BatchSource(task.data, task.settings), Progress()
     if checkpoint is not None and checkpoint.is_file():
-        progress = _restore(checkpoint, learner, source, identity)
+        progress = _restore(checkpoint, method, source, identity)
     reported = -1
     while progress.spent < budget and progress.diverged is None:
-        learner.done, batch = progress.spent / budget, next(source)
-        phase = learner.phase
+        method.done, batch = progress.spent / budget, next(source)
+        phase = method.phase
         try:
             if phase in progress.costs:
-                learner.advance(batch)
+                method.advance(batch)
             else:
-                progress.costs[phase] = count_operations(lambda: learner.advance(batch))  # noqa: B023
+                progress.costs[phase] = count_operations(lambda: method.advance(batch))  # noqa: B023
         except NonFiniteLossError as error:
             progress.diverged = str(error)
         progress.spent += max(1, progress.costs.get(phase, 1))
         passed = math.floor(EVALUATIONS * progress.spent / budget)
         if passed > progress.evaluations or progress.diverged is not None:
             progress.evaluations = passed
-            if learner.ready and progress.diverged is None:
-                evaluate(learner, task, progress, metric)
+            if method.ready and progress.diverged is None:
+                evaluate(method, task, progress, metric)
             if checkpoint is not None:
-                _save(checkpoint, learner, source, progress, identity)
+                _save(checkpoint, method, source, progress, identity)
             if stop():
                 break
         percent = min(REPORTS, math.floor(REPORTS * progress.spent / budget))
@@ -127,10 +127,10 @@ def train(
     return progress
 
 
-def evaluate(learner: Learner, task: Task, progress: Progress, metric: Metric) -> None:
+def evaluate(method: BenchmarkMethod, task: Task, progress: Progress, metric: Metric) -> None:
     """Add a row to the history; keep the answers of weights that are better on validation than all before."""
     row = {"spent": float(progress.spent)}
-    validation = answers_on(learner, task, "validation")
+    validation = answers_on(method, task, "validation")
     if validation is None:
         score = (float(progress.spent), 0.0)
     else:
@@ -139,33 +139,33 @@ def evaluate(learner: Learner, task: Task, progress: Progress, metric: Metric) -
     if not all(map(math.isfinite, score)):
         return
     if progress.best is None or score > progress.best:
-        found = {"validation": validation, "test": answers_on(learner, task, "test")}
+        found = {"validation": validation, "test": answers_on(method, task, "test")}
         progress.best, progress.answers = score, {part: each for part, each in found.items() if each is not None}
     if "test" in progress.answers:
         row["test"] = progress.answers["test"].score(metric)  # of the weights that validation prefers so far
     progress.history.append(row)
 
 
-def answers_on(learner: Learner, task: Task, part: str) -> Answers | None:
-    """The probabilities of the learner on a part of the split; None without rows."""
+def answers_on(method: BenchmarkMethod, task: Task, part: str) -> Answers | None:
+    """The probabilities of the method on a part of the split; None without rows."""
     data = task.data
     x, y = part_of(data.dataset, data.split, part)
     if not len(y):
         return None
-    logits = predict_rows(learner.predict_logits, learner, data.encoding, x, task.num_classes)
+    logits = predict_rows(method.predict_logits, method, data.encoding, x, task.num_classes)
     shifted = np.nan_to_num(logits - logits.max(axis=1, keepdims=True), nan=0.0, posinf=0.0, neginf=-1e3)
     p = np.exp(shifted)
     return Answers(getattr(data.split, part), y, (p / p.sum(axis=1, keepdims=True)).astype(np.float32))
 
 
-def _save(path: Path, learner: Learner, source: BatchSource, progress: Progress, identity: Any) -> None:
-    tensors = {**learner.tensors(), **_answer_tensors(progress)}
+def _save(path: Path, method: BenchmarkMethod, source: BatchSource, progress: Progress, identity: Any) -> None:
+    tensors = {**method.tensors(), **_answer_tensors(progress)}
     plain = {name: value for name, value in vars(progress).items() if name != "answers"}
-    header = {"format": FORMAT, "identity": identity, "steps": learner.steps, "batches": source.state(), **plain}
+    header = {"format": FORMAT, "identity": identity, "steps": method.steps, "batches": source.state(), **plain}
     write_tensors(path, header, tensors)
 
 
-def _restore(path: Path, learner: Learner, source: BatchSource, identity: Any) -> Progress:
+def _restore(path: Path, method: BenchmarkMethod, source: BatchSource, identity: Any) -> Progress:
     """Continue a checkpoint; a damaged one, or one of other settings, is ignored: the training starts again."""
     try:
         header, tensors = read_tensors(path, FORMAT)
@@ -174,7 +174,7 @@ def _restore(path: Path, learner: Learner, source: BatchSource, identity: Any) -
     if header.get("identity") != identity:
         return Progress()
     with invalid_as_damaged(path):
-        learner.restore(tensors, int(header["steps"]))
+        method.restore(tensors, int(header["steps"]))
         source.restore(header["batches"])
         best = header["best"]
         return Progress(

@@ -95,7 +95,7 @@ def log_ticks(low: float, high: float, count: int = 6) -> list[float]:
 
 
 def tick_labels(values: Iterable[float], scale: Scale = Scale.LINEAR) -> list[str]:
-    """Numbers as written beside an axis: 2,000 and 0.05, and 10⁻⁶ on a log axis of many decades."""
+    """Numbers as written next to an axis: 2,000 and 0.05, and 10⁻⁶ on a log axis of many decades."""
     values = list(values)
     if scale is Scale.LOG and values and (min(values) < 1e-3 or max(values) > 1e5):
         return [_power(value) for value in values]

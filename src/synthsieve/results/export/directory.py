@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from synthsieve.errors import ConfigError
-from synthsieve.io.files import folder_written_atomically, write_text
+from synthsieve.io.files import atomic_folder, write_text
 from synthsieve.io.progress import NullProgress, Progress
 from synthsieve.results.export.block import Block, PoolInfo, block_table
 from synthsieve.results.export.card import Schema, write_card
@@ -81,7 +81,7 @@ def write_export(
     """
     check_destination(to)
     try:
-        with folder_written_atomically(to) as folder:
+        with atomic_folder(to) as folder:
             for path in real_rows:
                 shutil.copyfile(path, folder / path.name)
             facts = {**facts, "real_rows": [path.name for path in real_rows]}

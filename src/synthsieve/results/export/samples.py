@@ -1,4 +1,4 @@
-"""Samples to look at, beside the .npz of arrays: an image, a table, a folder of sounds, sentences."""
+"""Samples to look at, next to the .npz of arrays: an image, a table, a folder of sounds, sentences."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ class ByteCache(Generic[Value]):
 
 
 class SampleRenderer:
-    """Renders the samples of one pool, and the training examples beside them."""
+    """Renders the samples of one pool, and the training examples next to them."""
 
     def __init__(self, view: PoolView) -> None:
         self._view, self._decode_lock, self._chain_lock = view, Lock(), Lock()

@@ -1,4 +1,4 @@
-"""Section 2: samples of each class beside real ones: the best, a typical and the worst kept one, and rejected ones.
+"""Section 2: samples of each class next to real ones: the best, a typical and the worst kept one, and rejected ones.
 
 The template writes and escapes the HTML.
 """
@@ -157,7 +157,7 @@ class Pick:
 
 @dataclass(frozen=True)
 class Pair:
-    """A sample beside the nearest real example."""
+    """A sample next to the nearest real example."""
 
     pick: Pick
     synthetic: SampleView

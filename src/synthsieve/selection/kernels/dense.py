@@ -15,10 +15,8 @@ pick is always computed in float64 from the points themselves. So picks and L ar
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from threading import Lock
-from typing import NamedTuple
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -31,18 +29,15 @@ from synthsieve.selection.kernels.workers import Workers
 # From this dimension on products are faster than tiles with boxes.
 MIN_DIMS = 48
 MAX_PAIRS = 24_000_000  # stored pairs, 8 bytes each
-_HEIGHT, _WIDTH = 256, 2_048  # rows and columns of a product
+HEIGHT, WIDTH = 256, 2_048  # rows and columns of a product
 PRODUCT = 4_000_000  # numbers of a product with all points
-_SAMPLE = 96  # candidates that estimate how many pairs there will be
+SAMPLE = 96  # candidates that estimate how many pairs there will be
 # Pairs whose squared distance is below this part of their squared norms are computed in float64.
 _NEAR = 1e-3
 _CANDIDATES = 512  # whose gains are updated at a time
 _TURNS = 32  # picks after which a gain is computed from scratch
 _PICKS_PER_CALL = 64
 _SEGMENT = 256
-CELL = 8_000  # points of a cell, for `choose_in_cells`
-_NEIGHBOURS = 6  # cells whose picks a point may be assigned to
-_SURPLUS = 1.25  # picks of a cell over its share
 
 
 class DensePoints:
@@ -58,13 +53,13 @@ class DensePoints:
         self.values, self.rows, self.weight = values, rows, weight
         self.factor = np.ones(len(rows)) if factor is None else factor
         self.is_weighted = bool((self.factor != np.sign(self.factor)).any())
-        blocks = [rows[start : start + _WIDTH] for start in range(0, len(rows), _WIDTH)]
+        blocks = [rows[start : start + WIDTH] for start in range(0, len(rows), WIDTH)]
         top = max(float(np.abs(values[block]).max()) for block in blocks)
         self.scale = float(2.0 ** -np.clip(np.frexp(top)[1], -1000, 1000)) if top > 0 else 1.0
         mean = sum(values[block].sum(axis=0, dtype=np.float64) * self.scale for block in blocks) / len(rows)
         self.centred = np.empty((len(rows), values.shape[1]), dtype=np.float32)
         for number, block in enumerate(blocks):
-            part = self.centred[number * _WIDTH : number * _WIDTH + len(block)]
+            part = self.centred[number * WIDTH : number * WIDTH + len(block)]
             part[...] = values[block] * np.float64(self.scale) - mean
         self.norms = np.einsum("ij,ij->i", self.centred, self.centred)
         self.diameter = 2.0 * float(np.sqrt(self.norms.max())) * (1.0 + 1e-5) + 2.0**-20  # above every distance
@@ -126,7 +121,7 @@ class DenseLocation:
     def greedy(self, target: Target, progress: Progress) -> None:
         """Take the best candidate until the target is reached, the lowest row among equals."""
         points = self.points
-        sampled = np.sort(np.random.default_rng(0).permutation(len(points))[:_SAMPLE])
+        sampled = np.sort(np.random.default_rng(0).permutation(len(points))[:SAMPLE])
         with threadpool_limits(1, user_api="blas"):
             apart = self._distances(sampled)
             while not target.reached(self):
@@ -197,8 +192,8 @@ class DenseLocation:
 
         def work(part: int) -> np.ndarray:
             gains = np.zeros(len(candidates))
-            for start in range(part * _WIDTH, len(changed), self._workers.count * _WIDTH):
-                rows = changed[start : start + _WIDTH]
+            for start in range(part * WIDTH, len(changed), self._workers.count * WIDTH):
+                rows = changed[start : start + WIDTH]
                 weight = points.weight[rows].astype(np.float32)
                 product = some @ points.centred[rows].T
                 _change_gains(product, norms, points.norms[rows], old[rows], new[rows], weight, gains)
@@ -213,14 +208,14 @@ class DenseLocation:
     def _all_gains(self) -> np.ndarray:
         """Approximate gains of all candidates, float64 (n,); every pair of points is computed once."""
         points, count = self.points, len(self.points)
-        tiles = [(a, b) for b in range(0, count, _WIDTH) for a in range(0, min(b + _WIDTH, count), _HEIGHT)]
+        tiles = [(a, b) for b in range(0, count, WIDTH) for a in range(0, min(b + WIDTH, count), HEIGHT)]
         reach, weight = self.reach.astype(np.float32), points.weight.astype(np.float32)
         self._report("computing gains")
 
         def work(part: int) -> np.ndarray:
-            gains, buffer = np.zeros(count), np.empty(_HEIGHT * _WIDTH, dtype=np.float32)
+            gains, buffer = np.zeros(count), np.empty(HEIGHT * WIDTH, dtype=np.float32)
             for a, b in tiles[part :: self._workers.count]:
-                rows, columns = points.centred[a : a + _HEIGHT], points.centred[b : b + _WIDTH]
+                rows, columns = points.centred[a : a + HEIGHT], points.centred[b : b + WIDTH]
                 product = buffer[: len(rows) * len(columns)].reshape(len(rows), len(columns))
                 np.matmul(rows, columns.T, out=product)
                 _add_gains(product, a, b, points.norms, reach, weight, gains)
@@ -247,7 +242,7 @@ class DenseLocation:
         size = min(MAX_PAIRS, count**2)
         members, apart = np.empty(size, dtype=np.int32), np.empty(size, dtype=np.float32)
         starts, lengths = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
-        height, lock, filled = max(1, min(_HEIGHT, PRODUCT // count)), Lock(), 0
+        height, lock, filled = max(1, min(HEIGHT, PRODUCT // count)), Lock(), 0
         error, squared_reach = np.float32(points.error), (self.reach * (1.0 + 1e-6)).astype(np.float32) ** 2
         self._report("storing near pairs")
 
@@ -286,111 +281,10 @@ class DenseLocation:
         return True
 
 
-class InCells(NamedTuple):
-    """Picks, by index, the ordinal of each point's pick (n,), by how much each pick lowered L, and the cells."""
-
-    picks: list[int]
-    nearest: np.ndarray
-    taken_off: np.ndarray
-    cells: list[np.ndarray]
-
-
-def choose_in_cells(
-    values: np.ndarray, rows: np.ndarray, weight: np.ndarray, count: int, workers: Workers, progress: Progress, *,
-    factor: np.ndarray | None = None, fixed: np.ndarray | None = None,
-) -> InCells:  # fmt: skip
-    """`count` picks among many points: greedy in cells of neighbouring points, and of all picks those of largest gain.
-
-    Each point is then assigned to the nearest pick of its own and of the nearest cells. `factor` (n,) is that of
-    `DensePoints`; `fixed` (k,), indices, are picks to start from, and the first of the result.
-    """
-    fixed = np.empty(0, dtype=np.int64) if fixed is None else fixed
-    factor = np.ones(len(rows)) if factor is None else factor
-    cells = _cells(values, rows, min(CELL, max(1, len(rows) // max(count, 1) * CELL)))
-    candidates = max(1, int((factor > 0.0).sum()))
-    gains, found = [], []
-    done = 0
-    for number, cell in enumerate(cells):
-        location = DenseLocation(DensePoints(values, rows[cell], weight[cell], factor[cell]), workers)
-        given = np.flatnonzero(np.isin(cell, fixed))
-        eligible = int((factor[cell] > 0.0).sum())
-        wanted = min(eligible, math.ceil(_SURPLUS * count * eligible / candidates) + 8)
-        if len(given):
-            location.start_from(given)
-        location.greedy(Target(len(given) + wanted), NullProgress())
-        chosen, lowered = cell[location.picks[len(given) :]], location.taken_off[len(given) :]
-        found.append((chosen, lowered))
-        lead = [] if len(given) or not wanted else [np.inf]
-        decreasing = np.minimum.accumulate(np.concatenate([lead, (lowered * factor[chosen])[len(lead) :]]))
-        gains.append(np.stack([decreasing, np.full(wanted, number), np.arange(wanted)]))
-        done += wanted
-        progress.update(min(done, count), count)
-    gain, of_cell, turn = np.concatenate(gains, axis=1)
-    order = np.lexsort((of_cell, turn, -gain))[:count]
-    places = [found[int(cell)] for cell in of_cell[order]]
-    picks = [*fixed.tolist(), *(int(chosen[int(at)]) for (chosen, _), at in zip(places, turn[order], strict=True))]
-    taken_off = np.array([lowered[int(at)] for (_, lowered), at in zip(places, turn[order], strict=True)])
-    nearest = assign_in_cells(values, rows, cells, np.array(picks), workers)
-    return InCells(picks, nearest, np.concatenate([np.zeros(len(fixed)), taken_off]), cells)
-
-
-def _cells(values: np.ndarray, rows: np.ndarray, size: int) -> list[np.ndarray]:
-    """The points halved along their main direction until a cell has at most `size`: indices into `rows`, ascending."""
-    waiting, cells = [np.arange(len(rows))], []
-    rng = np.random.default_rng(0)
-    while waiting:
-        cell = waiting.pop()
-        if len(cell) <= size:
-            cells.append(np.sort(cell))
-            continue
-        sample = values[rows[rng.choice(cell, min(len(cell), 1_000), replace=False)]].astype(np.float64)
-        sample -= sample.mean(axis=0)
-        direction = np.asarray(rng.normal(size=values.shape[1]))
-        for _ in range(8):
-            direction = np.asarray(sample.T @ (sample @ direction))
-            direction /= max(float(np.linalg.norm(direction)), 1e-300)
-        main = direction.astype(values.dtype)
-        parts = range(0, len(cell), _WIDTH)
-        along = np.concatenate([values[rows[cell[start : start + _WIDTH]]] @ main for start in parts])
-        order = np.argpartition(along, len(cell) // 2)
-        waiting += [cell[order[len(cell) // 2 :]], cell[order[: len(cell) // 2]]]
-    return cells
-
-
-def assign_in_cells(
-    values: np.ndarray, rows: np.ndarray, cells: list[np.ndarray], picks: np.ndarray, workers: Workers
-) -> np.ndarray:
-    """The ordinal of the nearest pick of each point, among the picks of the cells nearest to its own, int32 (n,)."""
-    nearest, of_cell = np.empty(len(rows), dtype=np.int32), np.empty(len(rows), dtype=np.int32)
-    for number, cell in enumerate(cells):
-        of_cell[cell] = number
-    ordinals = [np.flatnonzero(of_cell[picks] == number) for number in range(len(cells))]
-    some = [picks[which] if len(which) else cell[:_SAMPLE] for which, cell in zip(ordinals, cells, strict=True)]
-    centres = np.array([values[rows[which]].mean(axis=0, dtype=np.float64) for which in some])
-    filled = np.array([len(which) > 0 for which in ordinals])
-
-    def work(part: int) -> None:
-        for number in range(part, len(cells), workers.count):
-            apart = ((centres - centres[number]) ** 2).sum(axis=1)
-            others = np.argsort(np.where(filled, apart, np.inf), kind="stable")[:_NEIGHBOURS]
-            near = np.concatenate([ordinals[other] for other in others])
-            chosen = values[rows[picks[near]]].astype(np.float32)
-            norms = np.einsum("ij,ij->i", chosen, chosen)
-            for start in range(0, len(cells[number]), _HEIGHT):
-                some = cells[number][start : start + _HEIGHT]
-                product = values[rows[some]].astype(np.float32) @ chosen.T
-                nearest[some] = near[np.argmin(norms - 2.0 * product, axis=1)]
-
-    with threadpool_limits(1, user_api="blas"):
-        workers.share(work, workers.count)
-    nearest[picks] = np.arange(len(picks))
-    return nearest
-
-
 def _nearest(centred: np.ndarray, norms: np.ndarray, picks: np.ndarray, workers: Workers) -> np.ndarray:
     """The ordinal of each point's nearest pick by products, int32 (n,)."""
     chosen, chosen_norms, nearest = centred[picks], norms[picks], np.empty(len(centred), dtype=np.int32)
-    height = max(1, min(_HEIGHT, PRODUCT // len(picks)))
+    height = max(1, min(HEIGHT, PRODUCT // len(picks)))
 
     def work(part: int) -> None:
         for start in range(part * height, len(centred), workers.count * height):
@@ -461,7 +355,7 @@ def _add_gains(product, a, b, norms, reach, weight, gains):  # type: ignore[no-u
 
 @approximate_kernel
 def _change_gains(product, some_norms, norms, old, new, weight, gains):  # type: ignore[no-untyped-def]
-    """Change the gains of candidates by points whose nearest pick came from `old` to `new`."""
+    """Change the gains of candidates by points whose distance to the nearest pick fell from `old` to `new`."""
     zero, two = np.float32(0.0), np.float32(2.0)
     for i in range(product.shape[0]):
         total, norm = zero, some_norms[i]

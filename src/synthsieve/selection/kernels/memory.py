@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from synthsieve.errors import SelectionError
 from synthsieve.selection.greedy import THINNING
-from synthsieve.selection.kernels.dense import CELL, MAX_PAIRS, PRODUCT
+from synthsieve.selection.kernels.cells import CELL
+from synthsieve.selection.kernels.dense import MAX_PAIRS, PRODUCT
 from synthsieve.selection.kernels.facility_location import GATHERED_NUMBERS
 from synthsieve.selection.kernels.workers import available_cores
 from synthsieve.selection.options import Method, SelectionOptions, one_of

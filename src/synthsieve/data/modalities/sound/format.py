@@ -43,11 +43,11 @@ class SoundFormat:
             valid = isinstance(value, int) and multiple <= value <= high and value % multiple == 0
             expected = f"an integer from {multiple} to {high:,}, a multiple of {multiple}"
             check(valid, f"{name} of a sound format must be {expected}, got {value!r}", "sound-format")
-        came = f"low={self.low:g}, high={self.high:g}, rate={self.rate}, floor={self.floor}, trim={self.trim}"
+        got = f"low={self.low:g}, high={self.high:g}, rate={self.rate}, floor={self.floor}, trim={self.trim}"
         valid = 0 <= self.low < self.high <= self.rate / 2
-        check(valid, f"a sound format needs 0 <= low < high <= rate / 2, got {came}", "sound-format")
+        check(valid, f"a sound format needs 0 <= low < high <= rate / 2, got {got}", "sound-format")
         valid = isfinite(self.floor) and self.floor < 0 and (self.trim is None or self.trim > 0)
-        check(valid, f"a sound format needs floor < 0 and trim > 0 or None, got {came}", "sound-format")
+        check(valid, f"a sound format needs floor < 0 and trim > 0 or None, got {got}", "sound-format")
 
     @property
     def samples(self) -> int:

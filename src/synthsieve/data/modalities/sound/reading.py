@@ -38,8 +38,8 @@ def from_waveforms(waveforms: Sequence[np.ndarray] | np.ndarray, rate: int, form
     for i, waveform in enumerate(waveforms):
         sound = np.asarray(waveform)
         valid = sound.ndim == 1 and sound.dtype.kind in "fiu" and len(sound) and np.isfinite(sound).all()
-        came = f"number {i} is {sound.dtype} {sound.shape}: average its channels, or remove it"
-        check(valid, f"a waveform must be finite numbers (samples,), at least one, but {came}", "waveform")
+        got = f"number {i} is {sound.dtype} {sound.shape}: average its channels, or remove it"
+        check(valid, f"a waveform must be finite numbers (samples,), at least one, but {got}", "waveform")
         x[i, 0] = log_mel(resampled(sound, rate, form.rate), form)
     return x
 

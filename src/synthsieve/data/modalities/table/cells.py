@@ -235,9 +235,9 @@ def _order(raw: Any, name: str, origin: str) -> dict[str, int]:
 
 def _check_booleans(texts: list[str], name: str, origin: str) -> None:
     other = [text for text in texts if text.lower() not in (*TRUE, *FALSE)]
-    came = f"but {name!r} contains {''.join(other[:1])!r}: make it a category"
+    got = f"but {name!r} contains {''.join(other[:1])!r}: make it a category"
     expected = f"a boolean column must contain {'/'.join(TRUE)} or {'/'.join(FALSE)}"
-    check(not other, f"{origin}: {expected}, {came}", "not-boolean")
+    check(not other, f"{origin}: {expected}, {got}", "not-boolean")
 
 
 def _booleans(texts: Any, name: str, origin: str) -> np.ndarray:

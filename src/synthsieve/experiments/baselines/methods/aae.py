@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from synthsieve.experiments.baselines.protocol import Learner
+from synthsieve.experiments.baselines.protocol import BenchmarkMethod
 from synthsieve.training.step import Batch
 
 
-class AAE(Learner):
+class AAE(BenchmarkMethod):
     """Three updates a step: reconstruction, regularisation of class and style, and the labels.
 
     The encoder gives y = softmax F and style z; the decoder p(x given y, z). One discriminator compares y with one-hot
@@ -43,9 +43,9 @@ class AAE(Learner):
         self.descend(-self.decoder.log_prob(x, torch.cat([y, z], dim=1)).mean(), "reconstruction")
         y, z = self._encode(batch.unlabeled_x)
         drawn_y, drawn_z = self.one_hot(self.random_classes(len(y))), self.normal(*z.shape)
-        fake = self._judge(y.detach(), z.detach())
-        self.descend(_look_real(self._judge(drawn_y, drawn_z)) + _look_real(-fake), "critics")
-        self.descend(_look_real(self._judge(y, z)), "encoder")
+        fake = self._discriminate(y.detach(), z.detach())
+        self.descend(_look_real(self._discriminate(drawn_y, drawn_z)) + _look_real(-fake), "critics")
+        self.descend(_look_real(self._discriminate(y, z)), "encoder")
         self.descend(self.cross_entropy(self.network(batch.labeled_x), batch))
 
     def _encode(self, x: Tensor) -> tuple[Tensor, Tensor]:
@@ -53,7 +53,7 @@ class AAE(Learner):
         features = self.network.features(x)
         return self.network.energy.class_probabilities(features), self.style(features)
 
-    def _judge(self, y: Tensor, z: Tensor) -> Tensor:
+    def _discriminate(self, y: Tensor, z: Tensor) -> Tensor:
         """The logits of both discriminators. (n, 2)."""
         return torch.cat([self.class_critic(y), self.style_critic(z)], dim=1)
 

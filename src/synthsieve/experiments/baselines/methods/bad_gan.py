@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from synthsieve.experiments.baselines.protocol import Learner, entropy
+from synthsieve.experiments.baselines.protocol import BenchmarkMethod, entropy
 from synthsieve.models.networks.layers import fixed_statistics
 from synthsieve.training.step import Batch
 
@@ -19,7 +19,7 @@ PULL_AWAY = 0.8
 ENTROPY = 0.1
 
 
-class BadGAN(Learner):
+class BadGAN(BenchmarkMethod):
     """Classifier: CE(x, y) + weight (u is real + fake is not) + 0.1 H(p(u)); real and fake by f = logsumexp of logits.
 
     p(real given x) = sigmoid f(x): the logit of the class K + 1 is 0. The generator matches the mean features of the

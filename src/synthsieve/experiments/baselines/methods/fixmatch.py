@@ -9,13 +9,13 @@ from __future__ import annotations
 import torch
 from torch.nn import functional
 
-from synthsieve.experiments.baselines.protocol import Learner
+from synthsieve.experiments.baselines.protocol import BenchmarkMethod
 from synthsieve.experiments.baselines.views import noisy, strong
 from synthsieve.models.networks.layers import fixed_statistics
 from synthsieve.training.step import Batch
 
 
-class FixMatch(Learner):
+class FixMatch(BenchmarkMethod):
     """loss = CE(x, y) + mean 1[max p(weak u) > threshold] CE(strong u, argmax p(weak u)).
 
     A weak view has Gaussian noise; a strong one has more noise, and a quarter of its positions from another example.

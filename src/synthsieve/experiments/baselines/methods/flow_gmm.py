@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from synthsieve.data.input_spec import InputSpec
-from synthsieve.experiments.baselines.protocol import Learner
+from synthsieve.experiments.baselines.protocol import BenchmarkMethod
 from synthsieve.experiments.baselines.views import noisy
 from synthsieve.training.step import Batch
 
@@ -44,7 +44,7 @@ class Flow(nn.Module):
         return z, log_det
 
 
-class FlowGMM(Learner):
+class FlowGMM(BenchmarkMethod):
     """loss = -log p(x, y) - log p(u); p(x given y) = N(f(x); mean_y, I) |det df/dx|, p(x) = mean over y.
 
     The means are drawn once in random directions, `spread` times 6 from zero, and stay. The network cannot be the

@@ -9,18 +9,18 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from synthsieve.experiments.baselines.protocol import Learner
+from synthsieve.experiments.baselines.protocol import BenchmarkMethod
 from synthsieve.training.step import Batch
 
 CHAIN_STEPS, STEP_SIZE, NOISE = 20, 1.0, 0.01
 BUFFER, RESTART = 2000, 0.05
 
 
-class JEM(Learner):
+class JEM(BenchmarkMethod):
     """loss = CE(x, y) + weight (f(sample) - f(u)), f = logsumexp of the logits, log p(x) = f(x) + const.
 
     Samples come from chains x' = x + step/2 grad f(x) + noise that continue from a replay buffer, of which one in
-    twenty starts anew at uniform noise.
+    twenty starts again at uniform noise.
     """
 
     name = "jem"
@@ -48,9 +48,9 @@ class JEM(Learner):
         if "buffer" not in self.memory:
             self.memory["buffer"] = uniform(BUFFER)
         rows = torch.randint(BUFFER, (len(like),), generator=rng)
-        anew = torch.rand(len(like), generator=rng) < RESTART
+        restart = torch.rand(len(like), generator=rng) < RESTART
         x = self.memory["buffer"][rows]
-        x[anew] = uniform(len(like))[anew]
+        x[restart] = uniform(len(like))[restart]
         self.network.eval()
         for _ in range(CHAIN_STEPS):
             x = x.detach().requires_grad_()

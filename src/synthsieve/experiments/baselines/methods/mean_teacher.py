@@ -9,14 +9,14 @@ from __future__ import annotations
 import torch
 from torch.nn import functional
 
-from synthsieve.experiments.baselines.protocol import Learner
+from synthsieve.experiments.baselines.protocol import BenchmarkMethod
 from synthsieve.experiments.baselines.views import noisy
 from synthsieve.training.step import Batch
 
 RAMP = 0.3
 
 
-class MeanTeacher(Learner):
+class MeanTeacher(BenchmarkMethod):
     """loss = CE(x, y) + w(t) mean |p_student(u + noise) - p_teacher(u + other noise)|^2.
 
     The teacher is the average of weights that every method here predicts with; it has no dropout. The noise is

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import torch
 
-from synthsieve.experiments.baselines.protocol import Learner
+from synthsieve.experiments.baselines.protocol import BenchmarkMethod
 from synthsieve.experiments.baselines.views import mixed, noisy
 from synthsieve.models.networks.layers import fixed_statistics
 from synthsieve.training.step import Batch
@@ -17,7 +17,7 @@ VIEWS, TEMPERATURE, ALPHA = 2, 0.5, 0.75
 RAMP = 0.3
 
 
-class MixMatch(Learner):
+class MixMatch(BenchmarkMethod):
     """Two views of each u; q = sharpened mean of their predictions; mixup; CE on x', |q - p|^2 on u'.
 
     Views are Gaussian noise and the dropout of the network, where the publication shifts and flips images.

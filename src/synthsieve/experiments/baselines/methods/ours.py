@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from synthsieve.experiments.arms import POOLED, Arm, TableEntry, settings_of
-from synthsieve.experiments.baselines.protocol import Learner
+from synthsieve.experiments.baselines.protocol import BenchmarkMethod
 from synthsieve.settings import Settings
 from synthsieve.training.extra_data import choose_extra_data, is_due
 from synthsieve.training.step import Batch, Examples, take_step
@@ -22,7 +22,7 @@ from synthsieve.training.step import Batch, Examples, take_step
 FIRST_SHARE = 2 / 3  # of the steps come before the samples, as in `run`
 
 
-class Ours(Learner):
+class Ours(BenchmarkMethod):
     """The latent energy-based model on labelled and unlabelled data, without synthetic samples.
 
     `radius` is a factor on the radius of smoothness, as for VAT.

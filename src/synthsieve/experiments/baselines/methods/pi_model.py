@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from torch.nn import functional
 
-from synthsieve.experiments.baselines.protocol import Learner
+from synthsieve.experiments.baselines.protocol import BenchmarkMethod
 from synthsieve.experiments.baselines.views import noisy
 from synthsieve.training.step import Batch
 
 RAMP = 0.3  # of the budget: as 80 of 300 epochs
 
 
-class PiModel(Learner):
+class PiModel(BenchmarkMethod):
     """loss = CE(x, y) + w(t) mean |p(u + noise) - p(u + other noise)|^2.
 
     The noise is Gaussian, with the dropout of the network; the publication also shifts and flips images.

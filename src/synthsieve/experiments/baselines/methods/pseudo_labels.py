@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from torch.nn import functional
 
-from synthsieve.experiments.baselines.protocol import Learner
+from synthsieve.experiments.baselines.protocol import BenchmarkMethod
 from synthsieve.training.step import Batch
 
 START, END = 0.1, 0.6  # of the budget: as epochs 100 and 600 of the publication's 1,000 or so
 
 
-class PseudoLabels(Learner):
+class PseudoLabels(BenchmarkMethod):
     """loss = CE(x, y) + alpha(t) CE(u, argmax p(u)), alpha from 0 to `weight` (3 in the publication)."""
 
     name = "pseudo-labels"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from synthsieve.experiments.baselines.protocol import Learner
+from synthsieve.experiments.baselines.protocol import BenchmarkMethod
 from synthsieve.training.step import Batch
 
 
-class Supervised(Learner):
+class Supervised(BenchmarkMethod):
     """The cross-entropy of the labelled examples, and nothing else; the learning rate is tried."""
 
     name = "supervised"

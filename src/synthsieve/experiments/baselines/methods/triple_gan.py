@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from synthsieve.experiments.baselines.protocol import Classifier, Learner
+from synthsieve.experiments.baselines.protocol import BenchmarkMethod, Classifier
 from synthsieve.models.networks.layers import attach_rng, fixed_statistics
 from synthsieve.training.step import Batch
 
@@ -18,12 +18,12 @@ ADVERSARIAL = 0.1  # weight of the classifier's adversarial loss (alpha_C)
 START, END = 0.2, 0.4  # of the budget: when the generated examples begin to train the classifier
 
 
-class TripleGAN(Learner):
+class TripleGAN(BenchmarkMethod):
     """Pairs (x, y) of the data, (G(z, y), y) of the generator and (u, argmax C(u)) of the classifier.
 
     D tells the first from the others. G and C try to fool it, C by E over y ~ p(y given u) of -log D(u, y); C also
     learns the labels, and the generated pairs with weight `generated` (alpha_P). The discriminator has the network of
-    the classifier and sees y beside its features. The publication also adds a consistency loss on some data; there is
+    the classifier and sees y with its features. The publication also adds a consistency loss on some data; there is
     none here.
     """
 
@@ -50,26 +50,26 @@ class TripleGAN(Learner):
         labeled, unlabeled = self.logits(x, u)
         guess = unlabeled.argmax(dim=1)
 
-        real = functional.softplus(-self._judge(x, batch.labeled_y)).mean()
-        wrong = functional.softplus(self._judge(torch.cat([fake.detach(), u]), torch.cat([y, guess]))).mean()
+        real = functional.softplus(-self._discriminate(x, batch.labeled_y)).mean()
+        wrong = functional.softplus(self._discriminate(torch.cat([fake.detach(), u]), torch.cat([y, guess]))).mean()
         self.descend(real + wrong, "discriminator")
 
-        self.descend(functional.softplus(-self._judge(fake, y)).mean(), "generator")
+        self.descend(functional.softplus(-self._discriminate(fake, y)).mean(), "generator")
 
         with torch.no_grad():
             classes = torch.arange(self.task.num_classes).expand(len(u), -1)
-            fooled = functional.softplus(-self._judge_classes(u, classes))
+            fooled = functional.softplus(-self._discriminate_classes(u, classes))
         adversarial = (unlabeled.softmax(dim=1) * fooled).sum(dim=1).mean()
         loss = self.cross_entropy(labeled, batch) + ADVERSARIAL * adversarial
         with fixed_statistics(self.network):
             generated = functional.cross_entropy(self.network(fake.detach()), y)
         self.descend(loss + self.generated * self.ramp(END, START) * generated)
 
-    def _judge(self, x: Tensor, y: Tensor) -> Tensor:
+    def _discriminate(self, x: Tensor, y: Tensor) -> Tensor:
         """The discriminator's logits: high for pairs of the data. (n,)."""
-        return self._judge_classes(x, y[:, None])[:, 0]
+        return self._discriminate_classes(x, y[:, None])[:, 0]
 
-    def _judge_classes(self, x: Tensor, y: Tensor) -> Tensor:
+    def _discriminate_classes(self, x: Tensor, y: Tensor) -> Tensor:
         """The same for several classes of each x. (n, *shape), int64 (n, k) -> (n, k)."""
         seen = self.eye(x).mean[:, None].expand(-1, y.shape[1], -1)
         logits: Tensor = self.head(torch.cat([seen, self.one_hot(y)], dim=2))

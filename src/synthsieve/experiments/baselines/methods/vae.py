@@ -11,7 +11,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from synthsieve.experiments.baselines.protocol import Learner
+from synthsieve.experiments.baselines.protocol import BenchmarkMethod
 from synthsieve.models.encoder import Posterior
 from synthsieve.training.step import Batch
 
@@ -20,7 +20,7 @@ RANGE = (-2.0, 1.0)  # of log scales
 RAMP = 0.75  # of the budget: until then the unlabelled term of M2 rises, so that labels name the classes first
 
 
-class M1M2(Learner):
+class M1M2(BenchmarkMethod):
     """First M1, an autoencoder of x with latents z1; then M2 on draws of z1, with the class y and latents z2.
 
     M1 raises E_q log p(x given z1) - KL(q(z1 given x) || N(0, I)).

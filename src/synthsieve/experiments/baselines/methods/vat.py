@@ -6,13 +6,13 @@ for Supervised and Semi-Supervised Learning", TPAMI 2018.
 
 from __future__ import annotations
 
-from synthsieve.experiments.baselines.protocol import Learner, entropy
+from synthsieve.experiments.baselines.protocol import BenchmarkMethod, entropy
 from synthsieve.models.networks.layers import fixed_statistics
 from synthsieve.training import objectives
 from synthsieve.training.step import Batch
 
 
-class VAT(Learner):
+class VAT(BenchmarkMethod):
     """loss = CE(x, y) + KL(p(u) || p(u + r)) + H(p(u)), r the direction of length `radius` in which p turns most.
 
     The radius, which the publication calls the only one to tune, is a multiple of `training.smoothness_radius`.

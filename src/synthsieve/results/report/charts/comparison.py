@@ -1,4 +1,4 @@
-"""Scores of the kept model beside simpler ones, and every variant against real data alone."""
+"""Scores of the kept model and simpler ones, and every variant against real data alone."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def test_the_second_is_refused_at_once_and_the_first_ends_as_ever(first, second,
     finally:
         begun.signal(signal.SIGCONT)
     done = begun.wait()
-    assert refused.told_in_one_sentence(), refused
+    assert refused.failed_in_one_sentence(), refused
     assert "is being written by another command" in refused.output
     assert done.code == 0, done.output
     assert nothing_unfinished(out)
