@@ -1,7 +1,7 @@
 """A device that is not the CPU and that every machine has: it computes on the CPU, but meets no tensor from there.
 
-Mixing the two is an error, as on a GPU, and its numbers are not numpy's. What learns here is ready for a GPU as far as
-that can be told without one.
+Mixing the two is an error, as on a GPU; its numbers are not numpy's; and it has no float64, as Apple's GPUs. What learns
+here is ready for a GPU as far as that can be told without one.
 """
 
 from __future__ import annotations
@@ -57,6 +57,8 @@ def carry_out(operation: Any, arguments: tuple[Any, ...], named: dict[str, Any])
     known = {id(value.near): value for value in tree_leaves((arguments, named)) if isinstance(value, Far)}
 
     def far(value: Any) -> Any:
+        if value.dtype is torch.float64:
+            raise RuntimeError(f"{name} made a tensor of float64, of shape {tuple(value.shape)}")
         return known[id(value)] if id(value) in known else Far(value)
 
     return tree_map(lambda value: far(value) if isinstance(value, torch.Tensor) else value, done)

@@ -58,8 +58,8 @@ class TrainState:
         A number that is not finite stops the run before any weight is changed.
         """
         measured = {**metrics, name: loss}
-        numbers = self.group.mean(torch.stack([value.detach().double() for value in measured.values()]))
-        for metric, number in zip(measured, numbers.cpu().tolist(), strict=True):
+        numbers = self.group.mean(torch.stack([value.detach() for value in measured.values()]).cpu().double())
+        for metric, number in zip(measured, numbers.tolist(), strict=True):
             if not math.isfinite(number):
                 raise non_finite(self.step + 1, metric, number)
             self.metrics[metric] = number
