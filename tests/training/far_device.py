@@ -1,7 +1,7 @@
 """A device that is not the CPU and that every machine has: it computes on the CPU, but meets no tensor from there.
 
-Mixing the two is an error, as on a GPU; its numbers are not numpy's; and it has no float64, as Apple's GPUs. What learns
-here is ready for a GPU as far as that can be told without one.
+Mixing the two is an error, as on a GPU; its numbers are not numpy's; and it has no float64, like Apple's GPUs. What
+learns here is ready for a GPU as far as that can be told without one.
 """
 
 from __future__ import annotations
@@ -66,3 +66,24 @@ def carry_out(operation: Any, arguments: tuple[Any, ...], named: dict[str, Any])
 
 _library = torch.library.Library("_", "IMPL")
 _library.fallback(lambda operation, *arguments, **named: carry_out(operation, arguments, named), "PrivateUse1")
+
+
+def gru(x, state, weights, has_bias, layers, dropout, training, bidirectional, batch_first):  # type: ignore[no-untyped-def]
+    """One layer of a GRU, by common operations: the kernels that torch has for its cells are those of real devices."""
+    assert (has_bias, layers, bidirectional, batch_first) == (True, 1, False, True)
+    of_input, of_state, input_bias, state_bias = weights
+    states, now = [], state[0]
+    for inputs in torch.nn.functional.linear(x, of_input, input_bias).unbind(dim=1):
+        (ir, iz, new), (hr, hz, hn) = (
+            inputs.chunk(3, 1),
+            torch.nn.functional.linear(now, of_state, state_bias).chunk(3, 1),
+        )
+        new, update = (new + (ir + hr).sigmoid() * hn).tanh(), (iz + hz).sigmoid()
+        now = new + update * (now - new)
+        states.append(now)
+    return torch.stack(states, dim=1), now.unsqueeze(0)
+
+
+_aten = torch.library.Library("aten", "IMPL")
+for _key in ("PrivateUse1", "AutogradPrivateUse1"):
+    _aten.impl("gru.input", gru, _key)

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 import synthsieve
-from synthsieve import LatentEBMClassifier
+from synthsieve import CoresetSelector, LatentEBMClassifier
 from synthsieve.data.origin import Origin
 from synthsieve.settings import Coreset
 from synthsieve.training.defaults import settings_for
@@ -80,8 +80,20 @@ def estimate(folder, kind):
     np.testing.assert_allclose(again.predict_proba(case.in_memory()), found["far"][0], **CLOSE)
 
 
+def select():
+    """Tensors far away: the same picks, by products far away."""
+    points = np.random.default_rng(0).normal(size=(400, 64)).astype(np.float32)
+    y = np.arange(400) % 3
+    here = synthsieve.select(embeddings=points, labels=y, require_label=False)
+    far = synthsieve.select(embeddings=torch.from_numpy(points).to(FAR), labels=y, require_label=False)
+    np.testing.assert_array_equal(far.indices, here.indices)
+    chosen = CoresetSelector(embeddings=True, device=FAR).fit(points)
+    np.testing.assert_array_equal(chosen.indices_, CoresetSelector(embeddings=True).fit(points).indices_)
+
+
 def main(folder, *kinds):
     torch.set_num_threads(1)
+    select()
     for kind in kinds:
         dataset, requested = dataset_and_settings(kind)
         Origin.load = lambda self, progress=None, dataset=dataset: dataset

@@ -160,6 +160,7 @@ def _select_on_cluster(
     from synthsieve.distributed.selection.select import select_shards
 
     not_supported = {"curvature": options.curvature is not Curvature.NONE, "threads": options.n_jobs is not None}
+    not_supported["device"] = str(options.device) not in ("auto", "cpu")
     not_supported |= {"quality-floor": options.quality_floor is not None, "quality-factor": options.quality_factor}
     for name in (name for name, given in not_supported.items() if given):
         message = f"expected no --{name} with --cluster, got it: leave one of them out"

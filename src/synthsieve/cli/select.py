@@ -9,6 +9,7 @@ from typer import Argument, Option
 
 from synthsieve.cli import options
 from synthsieve.errors import SelectionError
+from synthsieve.io.devices import AUTO
 from synthsieve.selection.options import SelectionOptions
 
 DATA = (
@@ -76,6 +77,7 @@ def select(
     memory_limit: str | None = Option(None, help=MEMORY),
     threads: options.Threads = None,
     jobs: int | None = Option(None, min=1, hidden=True, help="The former name of --threads."),
+    device: options.Device = AUTO,
     seed: int = Option(0, help="Random seed."),
     cluster: options.Cluster = None,
     workers: options.Workers = None,

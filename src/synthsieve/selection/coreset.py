@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -44,6 +44,9 @@ from synthsieve.selection.measure import (
 from synthsieve.selection.options import Method, SelectionOptions
 from synthsieve.selection.refinement import refine
 from synthsieve.selection.result import ClassFigures, Selection, heavy_notes
+
+if TYPE_CHECKING:
+    import torch
 
 
 @dataclass(frozen=True)
@@ -95,6 +98,7 @@ def coreset(
     progress: Progress | None = None,
     names: Sequence[Any] | None = None,
     control: bool = False,
+    device: torch.device | None = None,
 ) -> Selection:
     """Select a weighted coreset in every class.
 
@@ -111,6 +115,7 @@ def coreset(
         reserved_bytes: memory that the caller holds and that counts towards the limit.
         names: of the classes, for notes; their numbers if None.
         control: also estimate the bound of as many random picks.
+        device: where the matrix products of many dimensions are computed; by numpy if None.
     """
     progress = progress or NullProgress()
     progress.update(0, 1, "compiling the kernels or loading them from disk")
@@ -160,7 +165,7 @@ def coreset(
             of_class, int(present[place]), targets[place], plan.methods[place], meter,
             refined=options.refine, threads=threads, rng=streams[place], control=control, own=len(rows),
             factor=None if factor is None else factor[rows], fixed=fixed,
-            assignable=companions is not None and companions.assignable,
+            assignable=companions is not None and companions.assignable, device=device,
         )  # fmt: skip
         if not made:
             return chosen
@@ -303,6 +308,7 @@ def _choose_in_class(
     factor: np.ndarray | None,
     fixed: np.ndarray,
     assignable: bool,
+    device: torch.device | None,
 ) -> _ClassResult:
     """Choose among the first `own` points, given their factors (own,); the others are companions.
 
@@ -326,9 +332,11 @@ def _choose_in_class(
             given = (points.values, distinct.rows, counted * near_one)
             if method is Method.FAST and not target.bound and len(distinct.rows) > CELL:
                 wanted = target.count - len(start)
-                found = choose_in_cells(*given, wanted, workers, progress, factor=multipliers, fixed=start)
+                found = choose_in_cells(
+                    *given, wanted, workers, progress, factor=multipliers, fixed=start, device=device
+                )
             else:
-                found = DenseLocation(DensePoints(*given, multipliers), workers, progress.report)
+                found = DenseLocation(DensePoints(*given, multipliers, device=device), workers, progress.report)
                 if len(start):
                     found.start_from(start)
                 found.greedy(target, progress)

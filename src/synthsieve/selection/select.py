@@ -99,6 +99,7 @@ def select(
     from synthsieve.selection.kernels.memory import estimate_curvature, estimate_filter, in_megabytes
 
     options = replace(options or SelectionOptions(), **changes)
+    device = validation.product_device(options.device, embeddings, gradients, features)
     named = {"labels": labels, "logits": logits, "probabilities": probabilities, "gradients": gradients, "text": text}
     named |= {"embeddings": embeddings, "sample_weight": sample_weight, "quality": quality}
     features, arrays, reference, reference_labels = _columns(features, named, reference, reference_labels)
@@ -156,6 +157,7 @@ def select(
         progress=progress,
         names=given.names,
         control=True,
+        device=device,
     )
     indices, assignment = chosen.indices, chosen.assignment
     if kept is not None:
