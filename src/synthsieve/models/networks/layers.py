@@ -41,6 +41,11 @@ def build(make: Callable[[], Built], *, rng: torch.Generator) -> Built:
     return module
 
 
+def in_float32(output: torch.Tensor) -> torch.Tensor:
+    """The output of a network; what autocast computed in bfloat16 becomes float32, for losses."""
+    return output.float() if output.dtype is torch.bfloat16 else output
+
+
 class IdentityConv2d(nn.Conv2d):
     """A convolution that `build` initializes as the identity (dirac)."""
 
