@@ -93,7 +93,9 @@ def select():
 
 def main(folder, *kinds):
     torch.set_num_threads(1)
-    select()
+    if kinds == ("select",):
+        select()
+        return
     for kind in kinds:
         dataset, requested = dataset_and_settings(kind)
         Origin.load = lambda self, progress=None, dataset=dataset: dataset

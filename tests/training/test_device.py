@@ -10,8 +10,10 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+import synthsieve
+from synthsieve import CoresetSelector, LatentEBMClassifier
 from synthsieve.data.origin import Origin
-from synthsieve.errors import ConfigError
+from synthsieve.errors import ConfigError, InputError
 from synthsieve.io import precision
 from synthsieve.io.devices import device_of
 from synthsieve.io.precision import PrecisionTest, measure, try_bfloat16
@@ -47,6 +49,10 @@ def test_another_device_learns_the_same(kind, tmp_path):
     ours, other_values = (load_file(tmp_path / kind / place / "last.safetensors") for place in ("here", "far"))
     assert {name: value.shape for name, value in ours.items()} == {name: v.shape for name, v in other_values.items()}
     assert not any(value.is_floating_point() and not value.isfinite().all() for value in other_values.values())
+
+
+def test_tensors_on_another_device_are_selected_there(tmp_path):
+    run_far_job(tmp_path, "select")
 
 
 def with_gpus(monkeypatch, count, *, mps=False, processes=1):
@@ -95,6 +101,35 @@ def test_a_device_that_is_not_there_is_refused(name, machine, code, monkeypatch)
     with_gpus(monkeypatch, **machine)
     with raises(ConfigError, code):
         device_of(name)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda device: synthsieve.run("no-file.csv", "out", device=device),
+        lambda device: synthsieve.fit("no-file.csv", "out", device=device),
+        lambda device: synthsieve.sample("no-run", device=device),
+        lambda device: synthsieve.evaluate("no-run", device=device),
+        lambda device: synthsieve.predict("no-run", "no-file.csv", device=device),
+        lambda device: synthsieve.label("no-run", "no-file.csv", "to.csv", device=device),
+        lambda device: synthsieve.load("no-run", device=device),
+        lambda device: synthsieve.select_file("no-file.npy", "out", device=device),
+        lambda device: synthsieve.select(embeddings=np.ones((4, 2)), device=device),
+        lambda device: CoresetSelector(embeddings=True, device=device).fit(np.ones((4, 2))),
+    ],
+)
+def test_every_function_refuses_a_missing_device_before_any_work(call, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    with_gpus(monkeypatch, 0)
+    with raises(ConfigError, "no-gpu"):
+        call("cuda")
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_estimator_refuses_a_missing_device(monkeypatch):
+    with_gpus(monkeypatch, 0)
+    with raises(InputError, "no-gpu"):
+        LatentEBMClassifier(device="cuda").fit(np.ones((4, 2)), [0, 1, 0, 1])
 
 
 def test_mixed_precision_that_ends_the_process_is_reported(tmp_path, monkeypatch):

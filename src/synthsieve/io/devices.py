@@ -27,7 +27,7 @@ def device_of(device: str | torch.device = AUTO) -> torch.device:
     if not re.fullmatch(r"auto|cpu|cuda(:\d+)?|mps(:0)?", name):
         if isinstance(device, torch.device):
             return device
-        raise ConfigError(f"device must be {NAMES.replace('|', ', ')}, got {name!r}", code="unknown-device")
+        raise ConfigError(f"device must be auto, cpu, cuda, cuda:N or mps, got {name!r}", code="unknown-device")
     rank = int(os.environ.get("LOCAL_RANK", "0"))
     processes = max(rank + 1, int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
