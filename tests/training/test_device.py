@@ -138,11 +138,8 @@ def test_mixed_precision_that_ends_the_process_is_reported(tmp_path, monkeypatch
     monkeypatch.setattr(precision.subprocess, "run", lambda *_, **__: killed)
     assert not try_bfloat16("cpu").usable
     assert "SIGILL" in str(try_bfloat16("cpu"))
-    dataset = CASES["vector"].dataset()
     with raises(ConfigError, "no-bfloat16"):
-        RunDirectory.create(
-            tmp_path / "run", Origin("x"), settings(dataset).changed("training", precision="bfloat16"), dataset
-        )
+        synthsieve.fit("digits", tmp_path / "run", overrides=["training.precision=bfloat16"], device="cpu")
     assert not (tmp_path / "run").exists()
     try_bfloat16.cache_clear()
 
@@ -150,6 +147,7 @@ def test_mixed_precision_that_ends_the_process_is_reported(tmp_path, monkeypatch
 def test_mixed_precision_is_usable_only_if_right_and_faster():
     assert PrecisionTest(0.004, 1.5).usable
     assert not PrecisionTest(0.004, 0.9).usable
+    assert PrecisionTest(0.004, 0.9).is_right
     assert not PrecisionTest(0.1, 1.5).usable
     assert not PrecisionTest(failure="it failed").usable
 
@@ -165,7 +163,7 @@ def test_precision_is_tried_in_another_process():
 def test_training_in_bfloat16_is_near_that_in_float32(kind, tmp_path, monkeypatch):
     if try_bfloat16("cpu").error is None:
         pytest.skip("products in bfloat16 cannot be computed on this machine")
-    monkeypatch.setattr("synthsieve.training.state.require_bfloat16", lambda device: None)
+    monkeypatch.setattr("synthsieve.training.state.require_bfloat16", lambda device, faster: None)
     dataset, rows = CASES[kind].dataset(), {}
     for name in ("float32", "bfloat16"):
         requested = settings(dataset).changed("training", precision=name)
@@ -180,7 +178,7 @@ def test_training_in_bfloat16_is_near_that_in_float32(kind, tmp_path, monkeypatc
 
 
 def test_text_is_not_trained_in_bfloat16(tmp_path, monkeypatch):
-    monkeypatch.setattr("synthsieve.training.state.require_bfloat16", lambda device: None)
+    monkeypatch.setattr("synthsieve.training.state.require_bfloat16", lambda device, faster: None)
     dataset = CASES["text"].dataset()
     with raises(ConfigError, "no-bfloat16"):
         RunDirectory.create(

@@ -29,6 +29,7 @@ from synthsieve.training.history import require_tensorboard, tensorboard_writer
 from synthsieve.training.parallel import ProcessGroup, init_process_group, is_restart
 from synthsieve.training.reference_file import attach_or_fit
 from synthsieve.training.run_dir import RunDirectory
+from synthsieve.training.state import check_precision
 
 
 @dataclass(frozen=True)
@@ -114,6 +115,7 @@ def fit(
     changes = {"training": {"objective": "supervised"}} if supervised else {}
     origin, dataset, settings = read_source(source, changes, progress=bar("data"), **options)
     settings = _with_augmentation(settings) if augment else settings.pretrained()
+    check_precision(settings, torch_device)
     with ExitStack() as stack:
         group = stack.enter_context(init_process_group())
         if group.first:

@@ -37,6 +37,7 @@ from synthsieve.settings import Metric, Settings, VariantSet
 from synthsieve.training.data import TrainingData, class_shares, prior_of
 from synthsieve.training.defaults import settings_for
 from synthsieve.training.loop import seconds_per_step, shortened
+from synthsieve.training.state import check_precision
 
 PLANNED = 0.6  # the share of max_time for training steps; the rest is for baselines, sampling and the report
 SHOWN_CLASSES = 8  # whose counts are listed before a run
@@ -137,6 +138,7 @@ def run(
     given = {"metric": metric, "variants": variants}
     changes = {"comparison": {name: str(value) for name, value in given.items() if value is not None}}
     origin, dataset, settings = read_source(source, changes, progress=bar("data"), **options)
+    check_precision(settings, torch_device)
     with locked(out):
         if workers is None:
             workers = default_workers() if torch_device.type == "cpu" else 1  # trainings do not share a GPU

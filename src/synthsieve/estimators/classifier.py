@@ -48,7 +48,7 @@ from synthsieve.training.data import TrainingData
 from synthsieve.training.defaults import default_preset, settings_in_memory
 from synthsieve.training.fit_reference import fit_to, wants_reference
 from synthsieve.training.loop import SHARE, Trained, fit_in_memory, seconds_per_step
-from synthsieve.training.state import CPU
+from synthsieve.training.state import CPU, check_precision
 
 if TYPE_CHECKING:
     from synthsieve.estimators.augment import Augmentation
@@ -509,6 +509,7 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
         if self.max_time is not None and not (isinstance(self.max_time, Real) and self.max_time > 0):
             raise InputError(f"max_time must be above 0 seconds, got {self.max_time!r}", code="invalid-parameter")
         device = torch.device(self.device_)
+        check_precision(settings, device)
         with self.resources():
             pretraining = settings.pretrained()
             data = TrainingData.prepare(dataset, pretraining)

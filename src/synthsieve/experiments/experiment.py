@@ -187,7 +187,7 @@ class Experiment:
                 splits[job.folder] = run.split
             elif job.folder.name in (PRETRAINED.slug, ORACLE):  # variants have the same networks, or fewer
                 data = TrainingData.prepare(dataset, job.settings)
-                check_networks(job.settings, data.encoding.input_spec, len(data.split.classes), self.device)
+                check_networks(job.settings, data.encoding.input_spec, len(data.split.classes))
                 splits[job.folder] = data.split
         tests = [self._fold_units(seed) for seed in self.seeds]
         if not self._parts_measure:

@@ -32,8 +32,13 @@ class PrecisionTest:
     failure: str = ""  # why it did not finish
 
     @property
+    def is_right(self) -> bool:
+        return self.error is not None and self.error <= MAX_ERROR
+
+    @property
     def usable(self) -> bool:
-        return self.error is not None and self.speedup is not None and self.error <= MAX_ERROR and self.speedup > 1
+        """Right and faster."""
+        return self.is_right and self.speedup is not None and self.speedup > 1
 
     def __str__(self) -> str:
         if self.error is None or self.speedup is None:
@@ -57,10 +62,10 @@ def try_bfloat16(device: str) -> PrecisionTest:
         return PrecisionTest(failure=f"its test could not be run ({error})")
 
 
-def require_bfloat16(device: Any) -> None:
-    """A ConfigError where mixed precision is wrong, or not faster, on this machine."""
+def require_bfloat16(device: Any, *, faster: bool) -> None:
+    """A ConfigError where mixed precision is wrong, or not `faster`, on this machine."""
     found = try_bfloat16(str(device))
-    if not found.usable:
+    if not (found.usable if faster else found.is_right):
         message = f"training.precision=bfloat16 is {found}; set it to float32, or use another device"
         raise ConfigError(message, code="no-bfloat16")
 

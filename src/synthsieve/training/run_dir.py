@@ -97,7 +97,7 @@ class RunDirectory:
             )
         prepared = base or TrainingData.prepare(dataset, settings)
         run = cls(path, origin, settings, prepared.split, prepared.encoding, torch.get_num_threads(), str(device))
-        check_networks(settings, run.encoding.input_spec, len(run.split.classes), device)
+        check_networks(settings, run.encoding.input_spec, len(run.split.classes))
         if write:
             run.split.write(path / "split.json")
             value = {

@@ -126,7 +126,7 @@ def init(
 ) -> TrainState:
     """The state before the first step; the same settings give the same weights."""
     model = build_networks(settings, input_spec, num_classes)
-    _check_precision(settings, device)
+    check_precision(settings, device, faster=False)  # a worker beside others cannot measure the time
     model.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]  # a fifth faster on CPUs
     averaged = copy.deepcopy(model).requires_grad_(False).eval()
     return _state(model, averaged, settings, data_hash, group)
@@ -151,16 +151,16 @@ def build_networks(
     return model
 
 
-def check_networks(settings: Settings, input_spec: InputSpec, num_classes: int, device: torch.device = CPU) -> None:
-    """Raise what `init` would, without memory for weights."""
-    _check_precision(settings, device)
+def check_networks(settings: Settings, input_spec: InputSpec, num_classes: int) -> None:
+    """Raise what `build_networks` would, without memory for weights."""
     with torch.device("meta"):
         build_networks(settings, input_spec, num_classes)
 
 
-def _check_precision(settings: Settings, device: torch.device) -> None:
+def check_precision(settings: Settings, device: torch.device, *, faster: bool = True) -> None:
+    """Refuse mixed precision that is wrong, or not `faster`, on the device."""
     if settings.training.precision is Precision.BFLOAT16:
-        require_bfloat16(device)
+        require_bfloat16(device, faster=faster)
 
 
 def _state(
