@@ -9,7 +9,7 @@ from typer import Argument, Option
 
 from synthsieve.cli import options
 from synthsieve.errors import SelectionError
-from synthsieve.io.devices import AUTO
+from synthsieve.io.devices import AUTO, NAMES
 from synthsieve.selection.options import SelectionOptions
 
 DATA = (
@@ -35,6 +35,7 @@ BUDGET = "How many rows to select: a fraction of each class (0.1) or a total (50
 EPSILON = "Select the smallest set whose gradient bound is at most this (instead of --budget)."
 KEEP_FRACTION = "Keep this fraction of the rows, those with the lowest entropy (instead of --entropy-ceiling)."
 MEMORY = "Memory to use beyond the input, such as 500MB; slower or approximate methods are used to keep to it."
+DEVICE = "Where matrix products are computed, from 48 dimensions on; auto is the CPU. The result is the same."
 CURVATURE = "Precondition gradients as AdaCore does: none, softmax or hutchinson."
 PART_ROWS = "With --cluster: classes with more rows are split into parts of about this size."
 
@@ -77,7 +78,7 @@ def select(
     memory_limit: str | None = Option(None, help=MEMORY),
     threads: options.Threads = None,
     jobs: int | None = Option(None, min=1, hidden=True, help="The former name of --threads."),
-    device: options.Device = AUTO,
+    device: str = Option(AUTO, metavar=NAMES, help=DEVICE),
     seed: int = Option(0, help="Random seed."),
     cluster: options.Cluster = None,
     workers: options.Workers = None,
