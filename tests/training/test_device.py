@@ -17,6 +17,7 @@ from synthsieve.errors import ConfigError, InputError
 from synthsieve.io import precision
 from synthsieve.io.devices import device_of
 from synthsieve.io.precision import PrecisionTest, measure, try_bfloat16
+from synthsieve.settings import Precision
 from synthsieve.training.defaults import settings_for
 from synthsieve.training.history import read
 from synthsieve.training.loop import fit
@@ -166,7 +167,7 @@ def test_training_in_bfloat16_is_near_that_in_float32(kind, tmp_path, monkeypatc
     monkeypatch.setattr("synthsieve.training.state.require_bfloat16", lambda device, faster: None)
     dataset, rows = CASES[kind].dataset(), {}
     for name in ("float32", "bfloat16"):
-        requested = settings(dataset).changed("training", precision=name)
+        requested = settings(dataset).changed("training", precision=Precision(name))
         run = RunDirectory.create(tmp_path / name, Origin("made up"), requested, dataset)
         fit(run, dataset)
         assert all(value.dtype is torch.float32 for value in run.load_model().parameters())
@@ -182,7 +183,10 @@ def test_text_is_not_trained_in_bfloat16(tmp_path, monkeypatch):
     dataset = CASES["text"].dataset()
     with raises(ConfigError, "no-bfloat16"):
         RunDirectory.create(
-            tmp_path / "run", Origin("made up"), settings(dataset).changed("training", precision="bfloat16"), dataset
+            tmp_path / "run",
+            Origin("made up"),
+            settings(dataset).changed("training", precision=Precision.BFLOAT16),
+            dataset,
         )
 
 
