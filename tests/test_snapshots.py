@@ -27,6 +27,7 @@ ERRORS = {
     "renamed-setting": ["fit", "digits", "-o", "{tmp}/out", "--set", "learning.steps=10"],
     "bad-setting": ["fit", "digits", "-o", "{tmp}/out", "--set", "training.steps=many"],
     "bad-override": ["fit", "digits", "-o", "{tmp}/out", "--set", "training.steps"],
+    "unknown-device": ["fit", "digits", "-o", "{tmp}/out", "--device", "gpu"],
     "no-generator": ["fit", "digits", "-o", "{tmp}/out", "--augment", "--supervised"],
     "no-run-folder": ["evaluate", "{tmp}"],
     "unknown-method": ["benchmark", "digits", "-o", "{tmp}/out", "--methods", "vat,mixmach"],

@@ -98,6 +98,16 @@ class Schedule(StrEnum):
     COSINE = "cosine"
 
 
+class Precision(StrEnum):
+    """Numbers of the networks in training: float32, or bfloat16 where torch's autocast uses it (losses stay float32).
+
+    bfloat16 is refused where a test shows that it is wrong, or not faster: `synthsieve doctor` shows the result.
+    """
+
+    FLOAT32 = "float32"
+    BFLOAT16 = "bfloat16"
+
+
 class Latents(StrEnum):
     """Latents that latent smoothness may move: those of the style tower (all, with one tower), or all."""
 
@@ -296,6 +306,7 @@ class TrainingSettings(_Section):
     elbo_learning_rate: float = Field(1e-3, gt=0, description="Learning rate of encoder and generator (step 5).")
     label_learning_rate: float = Field(1e-3, gt=0, description="Learning rate of the label update (step 6).")
     elbo_momentum: float = Field(0.9, ge=0, lt=1, description="First beta of Adam in step 5.")
+    precision: Precision = Field(Precision.FLOAT32, description="Numbers of the networks in training.")
     schedule: Schedule = Field(Schedule.COSINE, description="Learning rate schedule.")
     warmup: int = Field(100, ge=0, description="Steps of the linear warm-up.")
     weight_decay: float = Field(1e-4, ge=0, description="Weight decay of the label update.")

@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import torch
 from scipy.spatial.distance import cdist
 from sklearn.linear_model import LogisticRegression
 
@@ -259,3 +260,23 @@ def test_fast_works_in_cells_and_comes_close_to_exact(monkeypatch):
     assert fast.gradient_bound < 1.02 * exact.gradient_bound < fast.random_bound
     again = select(embeddings=points, method="fast", n_jobs=1)
     assert again.indices.tolist() == fast.indices.tolist()
+
+
+def test_products_of_torch_give_the_same_picks():
+    points, picks = clustered(700, 60).astype(np.float32), {}
+    for device in (None, torch.device("cpu")):
+        given = DensePoints(points, np.arange(700, dtype=np.int32), np.ones(700), device=device)
+        assert isinstance(given.take(np.arange(2)), np.ndarray if device is None else torch.Tensor)
+        with Workers(2) as workers:
+            location = DenseLocation(given, workers)
+            location.start_from(np.array([3, 500]))
+            location.greedy(Target(70), NullProgress())
+        picks[device] = location.picks
+    assert picks[None] == picks[torch.device("cpu")]
+
+
+def test_a_device_with_inexact_products_is_not_used(monkeypatch):
+    exact = torch.Tensor.__matmul__
+    monkeypatch.setattr(torch.Tensor, "__matmul__", lambda a, b: exact(a.bfloat16().float(), b))
+    given = DensePoints(clustered(100, 60), np.arange(100, dtype=np.int32), np.ones(100), device=torch.device("cpu"))
+    assert isinstance(given.take(np.arange(2)), np.ndarray)

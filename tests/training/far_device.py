@@ -1,7 +1,7 @@
 """A device that is not the CPU and that every machine has: it computes on the CPU, but meets no tensor from there.
 
-Mixing the two is an error, as on a GPU, and its numbers are not numpy's. What learns here is ready for a GPU as far as
-that can be found without one.
+Mixing the two is an error, as on a GPU; its numbers are not numpy's; and it has no float64, like Apple's GPUs. What
+learns here is ready for a GPU as far as that can be told without one.
 """
 
 from __future__ import annotations
@@ -57,6 +57,8 @@ def run_on_cpu(operation: Any, arguments: tuple[Any, ...], named: dict[str, Any]
     known = {id(value.near): value for value in tree_leaves((arguments, named)) if isinstance(value, Far)}
 
     def far(value: Any) -> Any:
+        if value.dtype is torch.float64:
+            raise RuntimeError(f"{name} made a tensor of float64, of shape {tuple(value.shape)}")
         return known[id(value)] if id(value) in known else Far(value)
 
     return tree_map(lambda value: far(value) if isinstance(value, torch.Tensor) else value, done)
@@ -64,3 +66,24 @@ def run_on_cpu(operation: Any, arguments: tuple[Any, ...], named: dict[str, Any]
 
 _library = torch.library.Library("_", "IMPL")
 _library.fallback(lambda operation, *arguments, **named: run_on_cpu(operation, arguments, named), "PrivateUse1")
+
+
+def gru(x, state, weights, has_bias, layers, dropout, training, bidirectional, batch_first):  # type: ignore[no-untyped-def]
+    """One layer of a GRU, by common operations: the kernels that torch has for its cells are those of real devices."""
+    assert (has_bias, layers, bidirectional, batch_first) == (True, 1, False, True)
+    of_input, of_state, input_bias, state_bias = weights
+    states, now = [], state[0]
+    for inputs in torch.nn.functional.linear(x, of_input, input_bias).unbind(dim=1):
+        (ir, iz, new), (hr, hz, hn) = (
+            inputs.chunk(3, 1),
+            torch.nn.functional.linear(now, of_state, state_bias).chunk(3, 1),
+        )
+        new, update = (new + (ir + hr).sigmoid() * hn).tanh(), (iz + hz).sigmoid()
+        now = new + update * (now - new)
+        states.append(now)
+    return torch.stack(states, dim=1), now.unsqueeze(0)
+
+
+_aten = torch.library.Library("aten", "IMPL")
+for _key in ("PrivateUse1", "AutogradPrivateUse1"):
+    _aten.impl("gru.input", gru, _key)

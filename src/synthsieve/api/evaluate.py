@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from synthsieve.errors import ConfigError, DataError
 from synthsieve.evaluation.predict import part_of, score
+from synthsieve.io.devices import AUTO, device_of
 from synthsieve.io.files import write_json
 from synthsieve.io.printable import one_line
 from synthsieve.io.versions import versions
@@ -61,7 +63,12 @@ class Evaluation:
 
 
 def evaluate(
-    out: str | Path, *, part: str = "test", test: str | Path | None = None, data_dir: str | Path | None = None
+    out: str | Path,
+    *,
+    part: str = "test",
+    test: str | Path | None = None,
+    data_dir: str | Path | None = None,
+    device: str | torch.device = AUTO,
 ) -> Evaluation:
     """Measure the model in a folder of `run` or `fit`, and write OUT/evaluation.json.
 
@@ -71,13 +78,14 @@ def evaluate(
             stored predictions of held-out labels are measured.
         test: a file of labelled examples to measure on instead.
         data_dir: where the files of a built-in data set are now.
+        device: as for `fit`.
     """
-    out = Path(out)
+    out, torch_device = Path(out), device_of(device)
     if part not in PARTS:
         raise ConfigError(f"part must be {' or '.join(PARTS)}, got {part!r}", code="unknown-part")
     run = RunDirectory.find(out)
     settings = run.settings.model_dump(mode="json")
-    metadata = {"settings": settings, "split_hash": run.split.hash, "versions": versions()}
+    metadata = {"settings": settings, "split_hash": run.split.hash, "versions": versions(), "device": str(torch_device)}
     has_rows = len(run.split.test if part == "test" else run.split.validation) > 0
     if test is None and not has_rows and (out / FILE).is_file():
         table = ResultsTable.read(out / FILE)
@@ -85,7 +93,7 @@ def evaluate(
     else:
         x, y = _examples(run, part, test, data_dir)
         name = part if test is None else Path(test).name
-        model = run.load_model()
+        model = run.load_model(device=torch_device)
         metrics = score(model, run.encoding, x, y)
         metadata["calibration"] = model.calibration.as_dict()
     path, classes = out / "evaluation.json", run.split.classes

@@ -17,7 +17,7 @@ from synthsieve.errors import ConfigError
 from synthsieve.evaluation.metrics import Metrics
 from synthsieve.evaluation.predict import score_part
 from synthsieve.evaluation.prior_match import PriorMatch
-from synthsieve.io.devices import Device, device_of
+from synthsieve.io.devices import AUTO, device_of
 from synthsieve.io.files import remove_stale_partials
 from synthsieve.io.locks import locked
 from synthsieve.io.progress import NullProgress, Progress
@@ -29,6 +29,7 @@ from synthsieve.training.history import require_tensorboard, tensorboard_writer
 from synthsieve.training.parallel import ProcessGroup, init_process_group, is_restart
 from synthsieve.training.reference_file import attach_or_fit
 from synthsieve.training.run_dir import RunDirectory
+from synthsieve.training.state import check_precision
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ def fit(
     resume: bool = False,
     tensorboard: bool = False,
     threads: int | None = None,
-    device: Device | str = Device.CPU,
+    device: str | torch.device = AUTO,
     progress: Callable[[str], Progress] | None = None,
     log: Callable[[str], None] = print,
     **options: Unpack[SourceOptions],
@@ -102,26 +103,28 @@ def fit(
         resume: continue from the last checkpoint in `out`.
         tensorboard: also write TensorBoard event files.
         threads: torch threads of this process; None leaves the number as it is.
-        device: "cpu" or "cuda".
+        device: "auto", "cpu", "cuda", "cuda:N" or "mps"; auto takes a GPU if there is one.
         progress: returns the progress bar of a stage by its name; None shows none.
         log: called with messages about the data and with warnings.
         options: label, text, schema, features, image_size, data_dir, test, validation, labels, config, overrides and
             seed, as for `run`.
     """
-    out, bar = Path(out), progress or (lambda name: NullProgress())
+    out, bar, torch_device = Path(out), progress or (lambda name: NullProgress()), device_of(device)
     if tensorboard:
         require_tensorboard()
     changes = {"training": {"objective": "supervised"}} if supervised else {}
     origin, dataset, settings = read_source(source, changes, progress=bar("data"), **options)
     settings = _with_augmentation(settings) if augment else settings.pretrained()
-    torch_device = device_of(Device(device))
+    check_precision(settings, torch_device)
     with ExitStack() as stack:
         group = stack.enter_context(init_process_group())
         if group.first:
             stack.enter_context(locked(out))
         else:
             log, bar = (lambda message: None), (lambda name: NullProgress())
-        run = _create_or_resume(out, origin, settings, dataset, group, resume=resume, threads=threads, log=log)
+        run = _create_or_resume(
+            out, origin, settings, dataset, group, resume=resume, threads=threads, device=torch_device, log=log
+        )
         split = run.split
         for note in (*dataset.notes, *split.notes):
             log(note)
@@ -140,7 +143,7 @@ def fit(
         )
         scores = match = calibration = None
         if group.first:
-            model = run.load_model()
+            model = run.load_model(device=torch_device)
             calibration = model.calibration
             scores = score_part(model, run.encoding, dataset, split, "test")
             match = attach_or_fit(run, model, dataset) if wants_reference(run.settings) else None
@@ -158,6 +161,7 @@ def _create_or_resume(
     *,
     resume: bool,
     threads: int | None,
+    device: torch.device,
     log: Callable[[str], None],
 ) -> RunDirectory:
     """The run in `out` where there is one to resume, else a new one."""
@@ -166,7 +170,7 @@ def _create_or_resume(
     if threads is not None:
         torch.set_num_threads(threads)
     if not (exists and (resume or is_restart())):
-        return RunDirectory.create(out, origin, settings, dataset, write=group.first)
+        return RunDirectory.create(out, origin, settings, dataset, write=group.first, device=device)
     run = RunDirectory.open(out)
     run.check_unchanged(settings, dataset)
     torch.set_num_threads(threads or run.threads)
@@ -174,6 +178,8 @@ def _create_or_resume(
         remove_stale_partials(run.path)
     if threads not in (None, run.threads):
         log(f"started with {run.threads} threads, resuming with {threads}: sums may round differently")
+    if str(device) != run.device:
+        log(f"started on {run.device}, resuming on {device}: sums may round differently")
     return run
 
 

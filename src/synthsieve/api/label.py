@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from synthsieve.api.predict import check_target, predict
 from synthsieve.data.formats.table import read_csv, read_parquet
 from synthsieve.evaluation.labeling import MIN_PROBABILITY, LabeledRows, label_rows
+from synthsieve.io.devices import AUTO, device_of
 from synthsieve.io.files import atomic_write
 from synthsieve.io.locks import locked_beside
 from synthsieve.io.progress import Progress
@@ -68,6 +70,7 @@ def label(
     text: str | None = None,
     force: bool = False,
     threads: int | None = 1,
+    device: str | torch.device = AUTO,
     progress: Callable[[str], Progress] | None = None,
 ) -> LabeledFile:
     """Label the examples in a file or folder and write them to `to`, a .csv or .parquet.
@@ -79,14 +82,15 @@ def label(
         model: a folder of `run` or `fit`, or a file of `LatentEBMClassifier.save`.
         new: a file or a folder like those that the model was trained on; labels in it are not used.
         min_probability: rows whose label is less probable are rejected: weight 0, with the reason.
-        features, text, threads, progress: as for `predict`.
+        features, text, threads, device, progress: as for `predict`.
         force: replace `to` if it exists; an input is never replaced.
     """
-    new, to = Path(new).expanduser(), Path(to).expanduser()
+    new, to, torch_device = Path(new).expanduser(), Path(to).expanduser(), device_of(device)
     with ExitStack() as stack:
         check_target(to, [Path(model).expanduser(), new], force=force, suffixes=SUFFIXES, what="labelled rows")
         stack.enter_context(locked_beside(to))
-        predictions = predict(model, new, features=features, text=text, threads=threads, progress=progress)
+        given: dict[str, Any] = {"features": features, "text": text, "threads": threads, "progress": progress}
+        predictions = predict(model, new, device=torch_device, **given)
         rows = label_rows(predictions.probabilities, predictions.classes, min_probability=min_probability)
         table = _table(new, predictions.files, len(rows))
         names = unique_names(table.column_names, rows.columns())

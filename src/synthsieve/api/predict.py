@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from synthsieve.data.formats.new_examples import read_new
 from synthsieve.errors import ConfigError
@@ -21,6 +22,7 @@ from synthsieve.evaluation import predict as predict_batches
 from synthsieve.experiments.baselines.features import Views
 from synthsieve.experiments.baselines.search import refit
 from synthsieve.experiments.baselines.sklearn_models import CLASSICAL, MAX_UNLABELED
+from synthsieve.io.devices import AUTO
 from synthsieve.io.files import atomic_write
 from synthsieve.io.locks import locked_beside
 from synthsieve.io.progress import NullProgress, Progress
@@ -116,6 +118,7 @@ def predict(
     method: str | None = None,
     force: bool = False,
     threads: int | None = 1,
+    device: str | torch.device = AUTO,
     progress: Callable[[str], Progress] | None = None,
 ) -> Predictions:
     """Predict the examples in a file or folder, and write the predictions to `to` where it is given.
@@ -129,19 +132,20 @@ def predict(
         method: a baseline that the run compared, such as "logistic regression", fitted again on the same rows.
         force: replace `to` if it exists; an input is never replaced.
         threads: torch threads; None leaves the number as it is.
+        device: as for `fit`.
         progress: returns the progress bar of a stage ("read", "predict") by its name; None shows none.
     """
     model, new = Path(model).expanduser(), Path(new).expanduser()
     features = None if features is None else Path(features).expanduser()
     bar = progress or (lambda name: NullProgress())
-    estimator, run = open_model(model)
+    estimator, run = open_model(model, device)
     estimator.n_jobs = threads
     with ExitStack() as stack:
         if to is not None:
             to = Path(to).expanduser()
             check_target(to, [model, new, *([] if features is None else [features]), *_files_of(run)], force=force)
             stack.enter_context(locked_beside(to))
-        stack.enter_context(estimator.threads())
+        stack.enter_context(estimator.resources())
         examples = read_new(new, learned_by(estimator, run, text=text), features=features, progress=bar("read"))
         notes = examples.notes
         if method is None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Unpack
 
 import numpy as np
+import torch
 
 from synthsieve.api.source import SourceOptions, read_source
 from synthsieve.data.dataset import Dataset
@@ -19,6 +20,7 @@ from synthsieve.evaluation.metrics import METRIC_NAMES
 from synthsieve.experiments.arms import entries_for, table_entries
 from synthsieve.experiments.experiment import Experiment, cross_fitting_of
 from synthsieve.experiments.workers import default_workers
+from synthsieve.io.devices import AUTO, device_of
 from synthsieve.io.files import parse_json, write_json
 from synthsieve.io.locks import locked
 from synthsieve.io.printable import listed
@@ -34,6 +36,7 @@ from synthsieve.settings import Metric, Settings, VariantSet
 from synthsieve.training.data import TrainingData, class_shares, prior_of
 from synthsieve.training.defaults import settings_for
 from synthsieve.training.loop import seconds_per_step, shortened
+from synthsieve.training.state import check_precision
 
 PLANNED = 0.6  # the share of max_time for training steps; the rest is for baselines, sampling and the report
 SHOWN_CLASSES = 8  # whose counts are listed before a run
@@ -106,6 +109,7 @@ def run(
     seeds: int | None = None,
     max_time: float | None = None,
     workers: int | None = None,
+    device: str | torch.device = AUTO,
     progress: Callable[[str], Progress] | None = None,
     log: Callable[[str], None] = info,
     **options: Unpack[SourceOptions],
@@ -123,18 +127,21 @@ def run(
             quick for images, sound and text, and all for built-in data sets.
         seeds: repeat everything with this many seeds; with few labels, how often cross-fitting is repeated.
         max_time: about how many seconds the run may take; steps are left out to fit.
-        workers: parallel processes; None takes one per core, 0 runs everything in this process.
+        workers: parallel processes; None takes one per core, or one on a GPU; 0 runs everything in this process.
+        device: as for `fit`.
         progress: returns the progress bar of a stage by its name; None shows none.
         log: called with messages before and during the run; by default they go to the logger `synthsieve`.
         options: how the data are read, and settings: see `synthsieve.api.source.SourceOptions`.
     """
-    out, bar = Path(out), progress or (lambda name: NullProgress())
+    out, bar, torch_device = Path(out), progress or (lambda name: NullProgress()), device_of(device)
     given = {"metric": metric, "variants": variants}
     changes = {"comparison": {name: str(value) for name, value in given.items() if value is not None}}
     origin, dataset, settings = read_source(source, changes, progress=bar("data"), **options)
+    check_precision(settings, torch_device)
     with locked(out):
-        workers = default_workers() if workers is None else workers
-        experiment = _plan(out, origin, settings, dataset, seeds)
+        if workers is None:
+            workers = default_workers() if torch_device.type == "cpu" else 1  # trainings do not share a GPU
+        experiment = replace(_plan(out, origin, settings, dataset, seeds), device=torch_device)
         split = experiment.check(dataset)
         if max_time is not None:
             experiment, note = _shorten_to(experiment, dataset, max_time, workers)
@@ -203,7 +210,7 @@ def _shorten_to(experiment: Experiment, dataset: Dataset, max_time: float, worke
     share = _stored_share(path, max_time)
     if share is None:
         jobs = experiment.jobs(dataset)
-        pace = seconds_per_step(TrainingData.prepare(dataset, full), full)
+        pace = seconds_per_step(TrainingData.prepare(dataset, full), full, device=experiment.device)
         needed = pace * sum(job.steps for job in jobs) / min(max(1, workers), len(jobs))
         share = min(1.0, PLANNED * max_time / needed)
         write_json(path, {"max_time": max_time, "share": share})

@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from synthsieve.errors import ConfigError
+from synthsieve.io.devices import AUTO, device_of
 from synthsieve.io.locks import locked_beside
 from synthsieve.io.progress import Progress
 from synthsieve.models.chains import DrawSettings, resolve
@@ -71,6 +74,7 @@ def sample(
     seed: int | None = None,
     cluster: str | None = None,
     workers: int | None = None,
+    device: str | torch.device = AUTO,
     progress: Progress | None = None,
 ) -> SampleResult:
     """Draw samples of each class, decode them, and write them.
@@ -87,9 +91,10 @@ def sample(
         seed: random seed; None takes that of the run.
         cluster: draw on Ray: "local", or HOST:PORT of a running cluster.
         workers: with `cluster`, the number of workers; None takes all cores.
+        device: as for `fit`; the workers of a cluster use the CPU.
         progress: shows how many samples are drawn.
     """
-    out = Path(out)
+    out, torch_device = Path(out), device_of(device if cluster is None else "cpu")
     run = RunDirectory.find(out)
     names = run.split.classes
     indices = tuple(range(len(names))) if classes is None else class_indices(classes, names)
@@ -100,7 +105,7 @@ def sample(
         run.settings.sampling.model_copy(update={"draw": method}), temperature=temperature, num_steps=num_steps
     )
     path = Path(to) if to is not None else out / ("samples.npz" if cluster is None else "samples")
-    model = run.load_model()
+    model = run.load_model(device=torch_device)
     note = reference_for_drawing(run, model, method)
     chains = resolve(chains, model)
     by = note or f"drawn by {chains.draw.value}"

@@ -20,6 +20,7 @@ from synthsieve.selection.options import Curvature, SelectionOptions
 from synthsieve.selection.result import Selection
 from synthsieve.selection.select import select
 from synthsieve.selection.tables import JSON_SUFFIXES, PARQUET_SUFFIXES, is_array_file, open_shards
+from synthsieve.selection.validation import product_device
 
 WRITTEN = ("selection.parquet", "selected.npz", "selected.parquet", "summary.json", "selection", "selected")
 # Names of --out that mean a file of the selected rows rather than a folder.
@@ -65,6 +66,7 @@ def select_file(
     """
     path, out, progress = Path(path), Path(out), progress or NullProgress()
     options = replace(options or SelectionOptions(), **changes)
+    product_device(options.device)  # an error, before anything is read
     columns = {"label": label, "embeddings": embeddings, "text": text, "quality": quality}
     _check_out(out, path, force=force)
     if cluster is not None:
@@ -160,6 +162,7 @@ def _select_on_cluster(
     from synthsieve.distributed.selection.select import select_shards
 
     not_supported = {"curvature": options.curvature is not Curvature.NONE, "threads": options.n_jobs is not None}
+    not_supported["device"] = str(options.device) not in ("auto", "cpu")
     not_supported |= {"quality-floor": options.quality_floor is not None, "quality-factor": options.quality_factor}
     for name in (name for name, given in not_supported.items() if given):
         message = f"expected no --{name} with --cluster, got it: leave one of them out"

@@ -1,4 +1,4 @@
-"""`synthsieve doctor`: versions, cores, memory, GPU, and which data sets are on this machine."""
+"""`synthsieve doctor`: versions, cores, memory, GPU, mixed precision, and which data sets are on this machine."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from synthsieve.cli import options
 
 @options.verb
 def doctor(console: options.Console, data_dir: options.DataDir = None) -> None:
-    """Show what this machine has: versions, cores, threads, memory, and data sets that need no download."""
+    """Show what this machine has: versions, cores, memory, GPU, mixed precision, and data sets without a download."""
     import torch
 
     from synthsieve.experiments.workers import default_workers
+    from synthsieve.io.devices import device_of
+    from synthsieve.io.precision import try_bfloat16
     from synthsieve.io.versions import versions
     from synthsieve.settings import preset_names
 
@@ -26,6 +28,8 @@ def doctor(console: options.Console, data_dir: options.DataDir = None) -> None:
         "cores": default_workers(),
         "torch_threads": torch.get_num_threads(),
         "memory_gib": memory,
+        "device": str(device_of()),
+        "mixed_precision": str(try_bfloat16(str(device_of()))),
         "gpu": torch.cuda.get_device_name(0) if torch.cuda.is_available() else None,
         "data": _data_sets(data_dir),
         "presets": preset_names(),
@@ -33,7 +37,8 @@ def doctor(console: options.Console, data_dir: options.DataDir = None) -> None:
     lines = [
         *(f"{name} {number}" for name, number in report["versions"].items()),
         f"cores {report['cores']}, torch threads {report['torch_threads']}, memory {report['memory_gib']} GiB",
-        f"gpu: {report['gpu'] or 'none'}",
+        f"gpu: {report['gpu'] or 'none'}; device auto is {report['device']}",
+        f"mixed precision (training.precision=bfloat16): {report['mixed_precision']}",
         *(f"data {name}: {where}" for name, where in report["data"].items()),
         f"presets: {', '.join(report['presets'])}",
     ]

@@ -7,6 +7,7 @@ from typing import Any
 from typer import Option
 
 from synthsieve.cli import options
+from synthsieve.io.devices import AUTO
 
 
 @options.verb
@@ -17,6 +18,7 @@ def evaluate(
     data_dir: options.DataDir = None,
     part: str = Option("test", help="Rows to measure on: test or validation."),
     threads: options.Threads = None,
+    device: options.Device = AUTO,
 ) -> Any:
     """Measure a model on held-out labels: accuracy and other metrics, recall of each class, and the confusion table.
 
@@ -25,4 +27,4 @@ def evaluate(
     from synthsieve.api.evaluate import evaluate as evaluate_
 
     options.use_threads(threads)
-    return evaluate_(out, part=part, test=test, data_dir=data_dir)
+    return evaluate_(out, part=part, test=test, data_dir=data_dir, device=device)

@@ -8,7 +8,7 @@ from typing import Any
 from typer import Option
 
 from synthsieve.cli import options
-from synthsieve.io.devices import Device
+from synthsieve.io.devices import AUTO
 
 
 @options.verb
@@ -21,7 +21,7 @@ def fit(
     resume: bool = Option(False, "--resume", help="Continue from the last checkpoint in OUT."),
     tensorboard: bool = Option(False, "--tensorboard", help="Also write TensorBoard event files."),
     threads: options.Threads = None,
-    device: options.DeviceName = Device.CPU,
+    device: options.Device = AUTO,
     **data: Any,
 ) -> Any:
     """Train a generative classifier on few labels and many unlabelled examples."""

@@ -9,6 +9,7 @@ from typer import Argument, Option
 
 from synthsieve.cli import options
 from synthsieve.cli.predict import OUT
+from synthsieve.io.devices import AUTO
 
 NEW = "Rows to label: a table, .npz, a folder of images or wav files, one file."
 TO = "File to write: .csv or .parquet."
@@ -25,6 +26,7 @@ def label(
     features: Path | None = Option(None, help="Embeddings of the rows of NEW: .npy, or .npz with x."),
     force: bool = Option(False, "--force", help="Replace the file if it exists."),
     threads: options.Threads = None,
+    device: options.Device = AUTO,
 ) -> Any:
     """Label new rows, to train your own model on them: label, probability, entropy, weight, and which to leave out."""
     given = options.api_arguments(locals())

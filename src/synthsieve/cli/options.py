@@ -20,7 +20,7 @@ from typer import echo as typer_echo
 from typer.models import OptionInfo
 
 from synthsieve.errors import ConfigError
-from synthsieve.io.devices import Device
+from synthsieve.io.devices import NAMES
 from synthsieve.io.printable import visible
 from synthsieve.io.progress import Progress
 from synthsieve.settings import preset_names
@@ -70,7 +70,9 @@ Set = Annotated[
 ]
 Seed = Annotated[int | None, Option(help="Random seed.")]
 Threads = Annotated[int | None, Option(min=1, help="Threads of one process (default: all cores).")]
-DeviceName = Annotated[Device, Option("--device", help="Where the networks are trained: cpu, or cuda for a GPU.")]
+Device = Annotated[
+    str, Option("--device", metavar=NAMES, help="Where the networks are computed; auto takes a GPU if there is one.")
+]
 Workers = Annotated[
     int | None, Option(min=0, help="Parallel processes, of one thread each (default: one per core; 0: only this one).")
 ]

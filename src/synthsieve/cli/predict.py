@@ -7,6 +7,7 @@ from pathlib import Path
 from typer import Argument, Option
 
 from synthsieve.cli import options
+from synthsieve.io.devices import AUTO
 
 OUT = "The folder that `synthsieve run` or `fit` wrote, or a saved estimator."
 NEW = "New examples: a table, .npz, a folder of images or wav files, one file."
@@ -24,6 +25,7 @@ def predict(
     method: str | None = Option(None, help='Predict with a baseline that the run compared, such as "random forest".'),
     force: bool = Option(False, "--force", help="Replace the file if it exists."),
     threads: options.Threads = None,
+    device: options.Device = AUTO,
 ) -> None:
     """Predict the class of new examples: one row each, with the probability of every class and the entropy in nats."""
     given = options.api_arguments(locals())

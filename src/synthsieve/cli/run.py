@@ -7,6 +7,7 @@ from typing import Any
 from typer import Option
 
 from synthsieve.cli import options
+from synthsieve.io.devices import AUTO
 from synthsieve.settings import Metric, VariantSet
 
 METRIC = "What variants are compared by (default: accuracy; balanced accuracy for unbalanced classes)."
@@ -23,6 +24,7 @@ def run(
     seeds: int | None = Option(None, min=1, help="Repeat with this many seeds, for intervals that include training."),
     max_time: float | None = Option(None, help="About how many seconds the run may take; steps are left out to fit."),
     workers: options.RunWorkers = None,
+    device: options.Device = AUTO,
     **data: Any,
 ) -> Any:
     """Start here: train, generate, filter, retrain, and test on held-out labels whether synthetic data helps.

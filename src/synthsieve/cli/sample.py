@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from typer import Option
 
 from synthsieve.cli import options
+from synthsieve.io.devices import AUTO
 from synthsieve.settings import Draw
 
 TO = "Where to write (default: OUT/samples.npz). With --cluster a folder."
@@ -28,6 +29,7 @@ def sample(
     noise: bool = Option(False, "--noise", help="Add the observation noise: a draw of p(x given z)."),
     seed: options.Seed = None,
     threads: options.Threads = None,
+    device: options.Device = AUTO,
     cluster: options.Cluster = None,
     workers: options.Workers = None,
 ) -> Any:

@@ -11,6 +11,7 @@ from typer import Argument, Option
 
 from synthsieve.cli import options
 from synthsieve.errors import SelectionError
+from synthsieve.io.devices import NAMES
 from synthsieve.selection.options import SelectionOptions
 
 DATA = (
@@ -48,6 +49,7 @@ def _text(text: str) -> Any:
 
 BUDGET = "How many rows to select: a fraction of each class (0.1) or a total (500)."
 MEMORY = "Memory to use beyond the input, such as 500MB; slower or approximate methods are used to keep to it."
+DEVICE = "Where matrix products are computed, from 48 dimensions on; auto is the CPU. The result is the same."
 # The fields of `SelectionOptions`; n_jobs is --threads.
 FIELDS: dict[str, Any] = {
     "budget": Annotated[float, Option(help=BUDGET, parser=fraction_or_count, metavar="TEXT")],
@@ -84,6 +86,7 @@ FIELDS: dict[str, Any] = {
     ],
     "curvature": _text("Precondition gradients as AdaCore does: none, softmax or hutchinson."),
     "memory_limit": Annotated[str | None, Option(help=MEMORY)],
+    "device": Annotated[str, Option(help=DEVICE, metavar=NAMES)],
     "seed": Annotated[int, Option(help="Random seed.")],
     "part_rows": Annotated[
         int, Option(help="With --cluster: classes with more rows are split into parts of about this size.")

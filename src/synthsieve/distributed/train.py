@@ -71,5 +71,6 @@ def _fit(config: dict[str, Any]) -> None:
     out, origin, settings = Path(config["out"]), Origin(**config["origin"]), settings_from(config["settings"])
     dataset = origin.load()
     with init_process_group() as group:
-        run = RunDirectory.open_or_create(out, origin, settings, dataset, group=group)
-        fit(run, dataset, group=group, device=get_device() if config["gpu"] else CPU)
+        device = get_device() if config["gpu"] else CPU
+        run = RunDirectory.open_or_create(out, origin, settings, dataset, group=group, device=device)
+        fit(run, dataset, group=group, device=device)

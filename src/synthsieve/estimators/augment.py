@@ -65,7 +65,7 @@ def augment(estimator: Estimator, X_test: Any, y_test: Any, *, cv: int, options:
         settings = settings.with_retraining()
     share = 1.0
     if estimator.max_time is not None:
-        share = _share_in_time(settings, base.data, estimator.max_time, cv=cv if held_out is None else None)
+        share = _share_in_time(settings, base, estimator.max_time, cv=cv if held_out is None else None)
         settings = settings.changed("augmentation", steps=max(1, round(share * settings.augmentation.steps)))
     entries = [TableEntry(arm, 0 if arm is Arm.REAL_ONLY else settings.augmentation.pool_size) for arm in ARMS]
 
@@ -75,7 +75,7 @@ def augment(estimator: Estimator, X_test: Any, y_test: Any, *, cv: int, options:
     results = run_arms(base, entries, settings, held_out, progress=progress)
     correct = {result.entry.name: [result.answers.right] for result in results if result.answers is not None}
     if held_out is None:
-        correct = _cross_fit(base.data, entries, settings, cv, share, progress)
+        correct = _cross_fit(base, entries, settings, cv, share, progress)
     paired_comparison = compare_paired(
         correct, baseline=BASELINE.name, shared_items=False, rng=numpy_stream(0, "paired_comparison")
     )
@@ -114,15 +114,16 @@ def _read_test(estimator: Estimator, X_test: Any, y_test: Any) -> tuple[np.ndarr
     return x, y
 
 
-def _share_in_time(settings: Settings, data: TrainingData, max_time: float, *, cv: int | None) -> float:
+def _share_in_time(settings: Settings, base: Trained, max_time: float, *, cv: int | None) -> float:
     """The share of the planned steps that fits into `max_time`; with cross-fitting each part trains from scratch."""
+    data, device = base.data, base.state.model.device
     augmented = len(ARMS) * settings.augmentation.steps
     planned = augmented if cv is None else augmented + cv * (settings.training.steps + augmented)
-    return min(1.0, SHARE * max_time / (seconds_per_step(data, settings) * planned))
+    return min(1.0, SHARE * max_time / (seconds_per_step(data, settings, device=device) * planned))
 
 
 def _cross_fit(
-    data: TrainingData,
+    trained: Trained,
     entries: Sequence[TableEntry],
     settings: Settings,
     cv: int,
@@ -133,7 +134,7 @@ def _cross_fit(
     if share < 1:
         settings = settings.over(max(1, round(share * settings.training.steps)))
     correct: dict[str, list[np.ndarray]] = {entry.name: [] for entry in entries}
-    for base, *held_out in _held_out_in_turn(data, settings, cv, progress):
+    for base, *held_out in _held_out_in_turn(trained, settings, cv, progress):
         for result in run_arms(base, entries, settings, (held_out[0], held_out[1]), progress=progress):
             assert result.answers is not None
             correct[result.entry.name].append(result.answers.right)
@@ -150,7 +151,7 @@ def calibrate(estimator: Estimator, *, cv: int) -> Calibration:
     settings = base.state.settings
     found = [
         (probabilities(fitted.best_model(), fitted.data.encoding, x, calibrated=False), y)
-        for fitted, x, y in _held_out_in_turn(base.data, settings, cv, progress)
+        for fitted, x, y in _held_out_in_turn(base, settings, cv, progress)
     ]
     p, y = map(np.concatenate, zip(*found, strict=True))
     fitted = Calibration(fit_temperature(p, y), len(y), "cross-fitting")
@@ -158,16 +159,17 @@ def calibrate(estimator: Estimator, *, cv: int) -> Calibration:
 
 
 def _held_out_in_turn(
-    data: TrainingData, settings: Settings, cv: int, progress: Callable[[str], Progress]
+    trained: Trained, settings: Settings, cv: int, progress: Callable[[str], Progress]
 ) -> Iterator[tuple[Trained, np.ndarray, np.ndarray]]:
     """For each of `cv` parts of the labels: a model trained without them, their x, as stored, and their y."""
-    dataset = data.dataset
+    dataset, device = trained.data.dataset, trained.state.model.device
     for number, hidden in enumerate(_parts(dataset.train.y, cv, settings.seed), start=1):
         y = dataset.train.y.copy()
         y[hidden] = UNLABELED
         visible = replace(dataset, train=replace(dataset.train, y=y))
         part = TrainingData.prepare(visible, settings)
-        fitted = fit_in_memory(part, settings.pretrained(), progress=progress(f"part {number} of {cv}"))
+        shown = progress(f"part {number} of {cv}")
+        fitted = fit_in_memory(part, settings.pretrained(), device=device, progress=shown)
         yield fitted, dataset.train.x[hidden], dataset.train.y[hidden]
 
 

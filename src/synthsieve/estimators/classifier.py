@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import time
 import warnings
@@ -37,6 +38,7 @@ from synthsieve.errors import ConfigError, DataError, InputError, SelectionError
 from synthsieve.evaluation import predict
 from synthsieve.evaluation.labeling import MIN_PROBABILITY, LabeledRows, label_rows
 from synthsieve.evaluation.metrics import Metrics, measure
+from synthsieve.io.devices import AUTO, device_of
 from synthsieve.io.progress import for_stream
 from synthsieve.models.calibration import Calibration
 from synthsieve.models.chains import DrawSettings
@@ -46,6 +48,7 @@ from synthsieve.training.data import TrainingData
 from synthsieve.training.defaults import default_preset, settings_in_memory
 from synthsieve.training.fit_reference import fit_to, wants_reference
 from synthsieve.training.loop import SHARE, Trained, fit_in_memory, seconds_per_step
+from synthsieve.training.state import CPU, check_precision
 
 if TYPE_CHECKING:
     from synthsieve.estimators.augment import Augmentation
@@ -82,6 +85,7 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
             class has more than twice the labels of another, else "labels".
         random_state: an int for the same result each time, a numpy RandomState, or None for another result each time.
         n_jobs: threads of one fit; small networks are fastest with one. None keeps torch's number.
+        device: "auto", "cpu", "cuda", "cuda:N" or "mps"; auto takes a GPU if there is one. It is not saved.
         verbose: show progress on standard error.
         schema: types of a table's columns that are inferred wrongly, such as {"zip": "category"}.
         rate: samples a second, of waveforms.
@@ -97,6 +101,7 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
         model_: the networks, with averaged weights.
         encoding_: how examples become network input.
         notes_: how the data were read, such as the range that pixel values were scaled from.
+        device_: the name of the device that `fit` used.
         seed_: the seed that `random_state` gave.
     """
 
@@ -113,6 +118,7 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
         class_prior: Any = "auto",
         random_state: Any = None,
         n_jobs: int | None = 1,
+        device: Any = AUTO,
         verbose: bool = False,
         schema: Mapping[str, str] | None = None,
         rate: int | None = None,
@@ -127,6 +133,7 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
         self.class_prior = class_prior
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.device = device
         self.verbose = verbose
         self.schema = schema
         self.rate = rate
@@ -155,6 +162,7 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
         started = time.monotonic()
         self.__dict__.pop("model_", None)  # if this fit fails, an earlier model must not answer
         with as_input_errors():
+            self.device_ = str(device_of(self.device))
             dataset = self._read(X, y, unlabeled_X, sample_weight, features, groups)
             self.seed_ = _seed_of(self.random_state)
             self._train(dataset, self._settings_for(dataset), started)
@@ -169,7 +177,7 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
     def predict_proba(self, X: Any) -> np.ndarray:
         """p(y given x): float64 (n, classes), in the order of `classes_`."""
         x = self._more(X)
-        with self.threads(), as_input_errors():
+        with self.resources(), as_input_errors():
             return predict.probabilities(self.model_, self.encoding_, x)
 
     def label(self, X: Any, *, min_probability: float = MIN_PROBABILITY) -> LabeledRows:
@@ -206,7 +214,7 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
         with as_input_errors():
             targets = read_targets(column_or_1d(as_labels(y)), self.classes_).y
             x = self.read_more(X)
-            with self.threads():
+            with self.resources():
                 before = predict.probabilities(self.model_, self.encoding_, x, calibrated=False)
             answers = self.model_.calibration.apply(before)
             if len(answers) != len(targets):
@@ -218,13 +226,13 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
     def transform(self, X: Any) -> np.ndarray:
         """The latent of each example, the mean of q(z given x): float64 (n, latent_dim)."""
         x = self._more(X)
-        with self.threads(), as_input_errors():
+        with self.resources(), as_input_errors():
             return predict.latents(self.model_, self.encoding_, x)
 
     def score_samples(self, X: Any) -> np.ndarray:
         """The ELBO of each example in nats, up to one constant for all of them (log Z): float64 (n,)."""
         x = self._more(X)
-        with self.threads(), as_input_errors():
+        with self.resources(), as_input_errors():
             return predict.elbo_of(self.model_, self.encoding_, x, seed=self.seed_)
 
     def sample(
@@ -252,7 +260,7 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
         if classes is not None and (isinstance(classes, str) or not isinstance(classes, Iterable)):
             message = f"classes must be a list of labels, got {classes!r}: put it into a list"
             raise InputError(message, code="invalid-parameter")
-        with self.threads(), as_input_errors():
+        with self.resources(), as_input_errors():
             self.fit_reference()
             drawn = draw_samples(
                 self.model_,
@@ -288,7 +296,7 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
         if not hasattr(self, "_pretrained"):
             message = "augment needs the data of fit, which a loaded or copied estimator does not have: fit again"
             raise InputError(message, code="no-training-data")
-        with as_input_errors(), self.threads():
+        with as_input_errors(), self.resources():
             return augment(self, X_test, y_test, cv=cv, options=augmentation)
 
     def calibrate(self, *, cv: int = 3) -> LatentEBMClassifier:
@@ -303,7 +311,7 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
         if not hasattr(self, "_pretrained"):
             message = "calibrate needs the data of fit, which a loaded or copied estimator does not have: fit again"
             raise InputError(message, code="no-training-data")
-        with as_input_errors(), self.threads():
+        with as_input_errors(), self.resources():
             self.model_.calibration = calibrate(self, cv=cv)
         return self
 
@@ -328,16 +336,18 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
         return save(self, Path(path))
 
     @classmethod
-    def load(cls, path: str | Path) -> LatentEBMClassifier:
-        """The estimator that `save` wrote. Nothing in the file can run code."""
+    def load(cls, path: str | Path, *, device: Any = AUTO) -> LatentEBMClassifier:
+        """The estimator that `save` wrote, to be used on `device`. Nothing in the file can run code."""
         from synthsieve.estimators.persistence import load
 
-        estimator: LatentEBMClassifier = load(cls, Path(path))
+        estimator: LatentEBMClassifier = load(cls, Path(path), device)
         return estimator
 
     @contextmanager
-    def threads(self) -> Iterator[None]:
-        """Let torch use `n_jobs` threads, and afterwards as many as before."""
+    def resources(self) -> Iterator[None]:
+        """Let torch use `n_jobs` threads, and afterwards as many as before; a fitted model is moved to `device`."""
+        if hasattr(self, "model_"):
+            self.model_.place(device_of(self.device))
         before = torch.get_num_threads()
         if self.n_jobs is not None:
             torch.set_num_threads(_threads_of(self.n_jobs))
@@ -360,6 +370,8 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
     def __getstate__(self) -> dict[str, Any]:
         """Without the data and the training state of `fit`: a copy predicts and draws samples."""
         state: dict[str, Any] = super().__getstate__()
+        if "model_" in state and self.model_.device.type != "cpu":  # the copy may be read where there is no GPU
+            state = {**state, "model_": copy.deepcopy(self.model_).place(CPU)}
         return {name: value for name, value in state.items() if name != "_pretrained"}
 
     def __sklearn_tags__(self) -> Any:
@@ -496,17 +508,19 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
         """Pretraining, in memory."""
         if self.max_time is not None and not (isinstance(self.max_time, Real) and self.max_time > 0):
             raise InputError(f"max_time must be above 0 seconds, got {self.max_time!r}", code="invalid-parameter")
-        with self.threads():
+        device = torch.device(self.device_)
+        check_precision(settings, device)
+        with self.resources():
             pretraining = settings.pretrained()
             data = TrainingData.prepare(dataset, pretraining)
             if self.max_time is not None:  # as many steps as fit into the time left, by the pace of the first few
                 until = started + self.max_time
-                pace = seconds_per_step(data, pretraining, until=until, clock=time.monotonic)
+                pace = seconds_per_step(data, pretraining, device=device, until=until, clock=time.monotonic)
                 fitting = int(SHARE * max(until - time.monotonic(), 0.0) / max(pace, 1e-9))
                 pretraining = pretraining.over(max(1, min(pretraining.training.steps, fitting)))
             progress = for_stream("fit", quiet=not self.verbose, always=True)
             stop = None if self.max_time is None else _clock(started, self.max_time)
-            self._pretrained = fit_in_memory(data, pretraining, progress=progress, stop=stop)
+            self._pretrained = fit_in_memory(data, pretraining, device=device, progress=progress, stop=stop)
         result = self._pretrained.result
         self.settings_ = settings.model_copy(update={"training": pretraining.training})
         self.encoding_, self.model_ = data.encoding, self._pretrained.best_model()

@@ -57,6 +57,7 @@ class CoresetSelector(TransformerMixin, BaseEstimator):
         curvature: str = "none",
         memory_limit: int | str | None = None,
         n_jobs: int | None = None,
+        device: Any = "auto",
         seed: int = 0,
     ) -> None:
         self.classifier = classifier
@@ -75,11 +76,13 @@ class CoresetSelector(TransformerMixin, BaseEstimator):
         self.curvature = curvature
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
+        self.device = device
         self.seed = seed
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> CoresetSelector:
         """Select among the rows of X (n, features) with labels y (n,), which only embeddings do not need."""
         given = self.get_params(deep=False)
+        given["device"] = validation.product_device(self.device, X) or "cpu"
         options = SelectionOptions(**{name: value for name, value in given.items() if name not in _NOT_OPTIONS})
         points = validation.matrix(X, "X")
         if y is None and not self.embeddings:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -13,35 +14,38 @@ from synthsieve.data.modalities.encoding import Encoding, ImageEncoding
 from synthsieve.data.modalities.table.schema import TableSchema
 from synthsieve.errors import CheckpointError
 from synthsieve.estimators.classifier import LatentEBMClassifier
+from synthsieve.io.devices import AUTO, device_of
 from synthsieve.training.history import read as read_history
 from synthsieve.training.reference_file import attach
 from synthsieve.training.run_dir import RunDirectory
 
 
-def load(path: str | Path) -> LatentEBMClassifier:
+def load(path: str | Path, *, device: Any = AUTO) -> LatentEBMClassifier:
     """The fitted estimator in a folder of `synthsieve run` or `fit`, or in a file that `save` wrote.
 
     It can predict, draw samples and be saved, but not `augment`, which needs the data of `fit`. Labels of a folder are
-    text, or integers where all of them are; drawn rows of a table come as an Arrow table.
+    text, or integers where all of them are; drawn rows of a table come as an Arrow table. `device` is that of the
+    estimator.
     """
-    return open_model(Path(path))[0]
+    return open_model(Path(path), device)[0]
 
 
-def open_model(path: Path) -> tuple[LatentEBMClassifier, RunDirectory | None]:
+def open_model(path: Path, device: Any = AUTO) -> tuple[LatentEBMClassifier, RunDirectory | None]:
     """The estimator at `path`, and the run that it comes from where it is a folder."""
+    device_of(device)  # an error, before anything is read
     if path.is_dir():
         run = RunDirectory.find(path)
-        return from_run(run), run
+        return from_run(run, device), run
     if not path.exists():
         raise CheckpointError(
             f"{path} does not exist: expected a folder of `synthsieve run` or `fit`, or a file that"
             " LatentEBMClassifier.save wrote",
             code="missing-file",
         )
-    return LatentEBMClassifier.load(path), None
+    return LatentEBMClassifier.load(path, device=device), None
 
 
-def from_run(run: RunDirectory) -> LatentEBMClassifier:
+def from_run(run: RunDirectory, device: Any = AUTO) -> LatentEBMClassifier:
     """The model of a run as an estimator."""
     settings, encoding = run.settings, run.encoding
     model, step = run.load_model_and_step()
@@ -49,7 +53,8 @@ def from_run(run: RunDirectory) -> LatentEBMClassifier:
     input_spec = encoding.input_spec
     kind = kind_of(None, input_spec.kind)
     metadata = metadata_of(encoding)
-    estimator = LatentEBMClassifier(modality=str(kind), random_state=settings.seed)
+    estimator = LatentEBMClassifier(modality=str(kind), random_state=settings.seed, device=device)
+    estimator.device_ = run.device
     estimator.classes_ = _labels(run.split.classes)
     estimator.settings_, estimator.encoding_, estimator.model_ = settings, encoding, model
     estimator.held_ = InMemoryData(np.empty(0), kind, metadata)

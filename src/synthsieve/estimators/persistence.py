@@ -48,6 +48,7 @@ def save(estimator: Estimator, path: Path) -> Path:
         "n_iter": estimator.n_iter_,
         "expected_iter": estimator.expected_iter_,
         "seed": estimator.seed_,
+        "device": estimator.device_,
         "notes": list(estimator.notes_),
         "n_features_in": estimator.n_features_in_,
         "feature_names_in": [str(name) for name in getattr(estimator, "feature_names_in_", ())],
@@ -58,14 +59,15 @@ def save(estimator: Estimator, path: Path) -> Path:
     return path
 
 
-def load(cls: type[Any], path: Path) -> Estimator:
-    """The estimator that `save` wrote."""
+def load(cls: type[Any], path: Path, device: Any) -> Estimator:
+    """The estimator that `save` wrote, to be used on `device`."""
     if path.is_dir():
         message = f"{path} is a folder, not a file that save() wrote: open it with synthsieve.load({path.name!r})"
         raise CheckpointError(message, code="folder")
     header, tensors = read_tensors(path, FORMAT)
     with invalid_as_damaged(path):
-        estimator = cls(**header["parameters"])
+        estimator = cls(**{**header["parameters"], "device": device})
+        estimator.device_ = str(header.get("device", "cpu"))  # a file of version 0.1 has none
         estimator.classes_ = _labels_from_json(header["classes"])
         estimator.settings_ = settings_from(header["settings"])
         estimator.encoding_ = from_json(header["encoding"])
@@ -95,8 +97,9 @@ def load(cls: type[Any], path: Path) -> Estimator:
 
 
 def _parameters(estimator: Estimator) -> dict[str, Any]:
-    """The constructor's arguments; a numpy generator as random_state becomes the seed that it gave."""
+    """The constructor's arguments but `device`; a numpy generator as random_state becomes the seed that it gave."""
     parameters = estimator.get_params(deep=False)
+    del parameters["device"]  # another machine has others
     if not isinstance(parameters["random_state"], int | None):
         parameters["random_state"] = estimator.seed_
     try:

@@ -122,7 +122,7 @@ def predict_rows(
         if batch.shape[1:] != model.shape:
             message = f"expected examples of shape {model.shape}, got {tuple(batch.shape[1:])}"
             raise DataError(message, code="example-shape")
-        answers[start : start + BLOCK] = answer(batch)[: len(x) - start].double().cpu().numpy()
+        answers[start : start + BLOCK] = answer(batch)[: len(x) - start].cpu().double().numpy()
         progress.update(min(start + BLOCK, len(x)), len(x))
     bad = (np.isnan(answers) | (answers == np.inf)).any(axis=1)  # minus infinity can be a log-density
     if check and bad.any():

@@ -17,6 +17,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from synthsieve.data.dataset import UNLABELED, Dataset
 from synthsieve.data.origin import Origin
 from synthsieve.data.splits import Split, cross_fits, has_outside_test, split_dataset
@@ -45,7 +47,7 @@ from synthsieve.training.drift import drifts
 from synthsieve.training.extra_data import read_figures
 from synthsieve.training.history import read
 from synthsieve.training.run_dir import RunDirectory
-from synthsieve.training.state import check_networks
+from synthsieve.training.state import CPU, check_networks
 
 MIN_ORACLE_LABELS = 2  # times those of the model: an oracle must know more than the model does
 CHOSEN = "chosen on validation"  # part by part: how the choice itself does on rows that it did not see
@@ -90,6 +92,7 @@ class Experiment:
     entries: tuple[TableEntry, ...]  # the variants, with their pool sizes; the baseline is among them
     # how parts of the labels are held out in turn; None with one split a seed
     cross_fitting: CrossFitting | None = None
+    device: torch.device = CPU
 
     @property
     def _parts_measure(self) -> bool:
@@ -147,11 +150,13 @@ class Experiment:
         jobs = []
         oracle = self.oracle if self._has_oracle(dataset) else None
         if oracle is not None:
-            jobs.append(Job("oracle", oracle, oracle_settings(self._settings_of(Unit(self.seeds[0])))))
+            jobs.append(
+                Job("oracle", oracle, oracle_settings(self._settings_of(Unit(self.seeds[0]))), device=self.device)
+            )
         for entry in sorted({PRETRAINED, *self.entries}, key=[PRETRAINED, *self.entries].index):
             for unit in self.units:
                 settings = settings_of(entry, self._settings_of(unit))
-                job = Job(f"{entry.name}, {unit}", self.folder(entry, unit), settings)
+                job = Job(f"{entry.name}, {unit}", self.folder(entry, unit), settings, device=self.device)
                 if entry.arm.branches_off:
                     base = self.pretrained(unit)
                     after = (base,) if oracle is None else (base, oracle)

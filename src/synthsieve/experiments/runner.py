@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import torch
 
 from synthsieve.data.dataset import Dataset
 from synthsieve.evaluation.answers import PARTS, Answers, read_answers, write_answers
@@ -20,6 +21,7 @@ from synthsieve.training.extra_data import ExtraData, Oracle
 from synthsieve.training.loop import Trained, fit_in_memory, train
 from synthsieve.training.recorder import RunRecorder, prepare_resume
 from synthsieve.training.run_dir import RunDirectory
+from synthsieve.training.state import CPU
 
 ANSWERS = "answers.npz"
 
@@ -60,6 +62,7 @@ def run_arm(
     *,
     base: RunDirectory | None = None,
     oracle: Path | None = None,
+    device: torch.device = CPU,
     progress: Progress | None = None,
 ) -> dict[str, Answers]:
     """Train a run directory to its last step, from the end of `base` where it is given, and write its answers.
@@ -68,8 +71,8 @@ def run_arm(
     """
     (run.path / ANSWERS).unlink(missing_ok=True)  # written last: without it the run is not finished
     prepare_resume(run)
-    label = None if oracle is None else oracle_of(oracle)
-    state, data, recorder = run.new_train_state(), run.data(dataset), RunRecorder(run, base=base)
+    label = None if oracle is None else oracle_of(oracle, device)
+    state, data, recorder = run.new_train_state(device=device), run.data(dataset), RunRecorder(run, base=base)
     train(state, data, recorder, oracle=label, progress=progress, log=lambda _: None)  # the history has the warnings
     model, answers = recorder.best_model(state), {}
     for part in PARTS:
@@ -98,8 +101,8 @@ def is_finished(folder: Path) -> bool:
     return (folder / ANSWERS).is_file()
 
 
-def oracle_of(folder: Path) -> Oracle:
+def oracle_of(folder: Path, device: torch.device = CPU) -> Oracle:
     """x as stored -> the classes that the model of the run in `folder` gives them."""
     run = RunDirectory.open(folder)
-    model = run.load_model()
+    model = run.load_model(device=device)
     return lambda x: probabilities(model, run.encoding, x).argmax(axis=1)

@@ -232,7 +232,8 @@ def _additions(
     yield LABELS_ONLY, None, np.zeros(0, dtype=np.int64)
     rows = views.unlabeled_rows()
     if len(rows):
-        labels = probabilities(run.load_model(), run.encoding, dataset.train.x[rows]).argmax(axis=1)
+        model = run.load_model(device=experiment.device)
+        labels = probabilities(model, run.encoding, dataset.train.x[rows]).argmax(axis=1)
         yield SELF_LABELED, views(view, "unlabeled"), labels
         yield OWN, views(view, "unlabeled"), labels  # each model puts its own labels in their place
         spread = _label_spreading(experiment, dataset, unit, views, rows)

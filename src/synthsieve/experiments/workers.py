@@ -31,6 +31,7 @@ from synthsieve.io.progress import NullProgress, Progress
 from synthsieve.settings import Settings
 from synthsieve.training import checkpoint
 from synthsieve.training.run_dir import RunDirectory
+from synthsieve.training.state import CPU
 
 REPORT_INTERVAL = 0.5  # seconds between two reports of a worker
 
@@ -45,6 +46,7 @@ class Job:
     after: tuple[Path, ...] = ()  # folders of jobs that must be done before
     branch_of: Path | None = None  # the folder of the pretrained run that it continues; None without one
     oracle: Path | None = None  # the folder of a run whose predictions measure how pure a pool is; None without
+    device: torch.device = CPU
 
     @property
     def output_path(self) -> Path:
@@ -64,9 +66,9 @@ class Job:
     def run(self, origin: Origin, dataset: Dataset, *, report: Callable[[int], None]) -> None:
         remove_stale_partials(self.folder)
         base = None if self.branch_of is None else RunDirectory.open(self.branch_of)
-        run = RunDirectory.open_or_create(self.folder, origin, self.settings, dataset, base=base)
+        run = RunDirectory.open_or_create(self.folder, origin, self.settings, dataset, base=base, device=self.device)
         progress = _StepReporter(report, self.settings.total_steps - self.steps)
-        run_arm(run, dataset, base=base, oracle=self.oracle, progress=progress)
+        run_arm(run, dataset, base=base, oracle=self.oracle, device=self.device, progress=progress)
 
 
 @dataclass(frozen=True)

@@ -55,6 +55,12 @@ class GenerativeClassifier(nn.Module):
     def device(self) -> torch.device:
         return next(self.parameters()).device
 
+    def place(self, device: torch.device) -> GenerativeClassifier:
+        """Move the networks and what was fitted to them to a device, in place."""
+        self.to(device)
+        self.reference = None if self.reference is None else self.reference.to(device)
+        return self
+
     def to_tensor(self, array: np.ndarray) -> Tensor:
         """An array as a tensor on the device of the networks."""
         return torch.from_numpy(np.ascontiguousarray(array)).to(self.device)

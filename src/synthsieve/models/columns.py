@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from synthsieve.data.input_spec import InputSpec
 from synthsieve.models.generator import Generator
 from synthsieve.models.modalities import Networks, make_array_encoder
+from synthsieve.models.networks.layers import in_float32
 from synthsieve.models.networks.mlp import MLP
 from synthsieve.settings import Activation, ModelSettings
 
@@ -103,7 +104,9 @@ class ColumnsGenerator(Generator):
         return self._assemble(slots, mean + scale * normal, slot_value[:, :, None])
 
     def _distribution(self, z: Tensor) -> Parameters:
-        slots, mixtures = self.network(z).split([self.columns * self.slots, 3 * self.mixtures * COMPONENTS], dim=1)
+        slots, mixtures = in_float32(self.network(z)).split(
+            [self.columns * self.slots, 3 * self.mixtures * COMPONENTS], dim=1
+        )
         logits = slots.unflatten(1, (self.columns, self.slots)).masked_fill(~self.has_slot, LOWEST_LOGIT)
         weights, means, scales = mixtures.unflatten(1, (3, self.mixtures, COMPONENTS)).unbind(dim=1)
         scales = SCALE_FLOOR + nn.functional.softplus(scales)

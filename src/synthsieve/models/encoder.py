@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from synthsieve.data.input_spec import InputSpec
 from synthsieve.io.random_streams import randn
 from synthsieve.models.modalities import Tower, networks_of
+from synthsieve.models.networks.layers import in_float32
 from synthsieve.settings import ModelSettings, NetworkKind
 
 LOG_SCALE_RANGE = (-6.0, 2.0)
@@ -125,7 +126,7 @@ def _scale_gradient(tower: nn.Module, x: Tensor, share: float) -> Tensor:
 
 
 def _posterior(output: Tensor) -> Posterior:
-    mean, log_scale = output.chunk(2, dim=1)
+    mean, log_scale = in_float32(output).chunk(2, dim=1)
     low, high = LOG_SCALE_RANGE
     # A soft clamp: a hard one has no gradient outside the range.
     return Posterior(mean, low + (high - low) * torch.sigmoid(log_scale - 1.0))

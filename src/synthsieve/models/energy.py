@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from synthsieve.models.networks.layers import in_float32
 from synthsieve.models.networks.mlp import MLP
 from synthsieve.settings import Activation
 
@@ -49,8 +50,7 @@ class Energy(nn.Module):
 
     def class_logits(self, z: Tensor) -> Tensor:
         """The negative energy of each class at z. F(z). (n, latent_dim) -> (n, num_classes)."""
-        logits: Tensor = self.network(z[:, : self.visible])
-        return logits
+        return in_float32(self.network(z[:, : self.visible]))
 
     def negative_free_energy(self, z: Tensor) -> Tensor:
         """f(z) = logsumexp_y F(z)[y]. (n, latent_dim) -> (n,)."""

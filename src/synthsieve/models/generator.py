@@ -9,6 +9,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
+from synthsieve.models.networks.layers import in_float32
+
 
 class Generator(nn.Module):
     """p(x given z). Subclass it to add a likelihood.
@@ -56,8 +58,7 @@ class GaussianGenerator(Generator):
 
     def forward(self, z: Tensor) -> Tensor:
         """The mean of p(x given z). x = g(z). (n, latent_dim) -> (n, *shape)."""
-        mean: Tensor = self.network(z)
-        return mean
+        return in_float32(self.network(z))
 
     def log_prob(self, x: Tensor, z: Tensor) -> Tensor:
         """log p(x given z), normalized, in nats: log N(x; g(z), sigma^2 I). Returns (n,)."""

@@ -70,11 +70,11 @@ class SentenceGenerator(Generator):
         """A sample of p(x given z, no unknown word in x). (n, latent_dim), (n, length) -> int64 (n, length)."""
 
         def draw(log_probs: Tensor, step: int) -> Tensor:
-            p = log_probs.double().exp()
+            p = log_probs.cpu().double().exp()  # not every device has float64
             p[:, UNKNOWN - FIRST_CHOICE] = 0  # samples are read by people: no unknown words
             below = p.cumsum(dim=1)
-            threshold = noise[:, step, None].double() * below[:, -1:]
-            return (below <= threshold).sum(dim=1).clamp_max(p.shape[1] - 1)
+            threshold = noise[:, step, None].cpu().double() * below[:, -1:]
+            return (below <= threshold).sum(dim=1).clamp_max(p.shape[1] - 1).to(z.device)
 
         return self._generate(z, draw)
 

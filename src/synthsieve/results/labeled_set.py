@@ -39,7 +39,7 @@ def write_labeled_set(experiment: Experiment, dataset: Dataset, kept: TableEntry
     """
     unit = experiment.whole_units[0]
     run = RunDirectory.open(experiment.folder(kept, unit))
-    model, split = run.load_model(), run.split
+    model, split = run.load_model(device=experiment.device), run.split
     entry = pooled_entry(experiment, kept)
     samples = None if entry is None else agreeing_samples(RunDirectory.open(experiment.folder(entry, unit)))
     x, parts, origins = [dataset.train.x[split.labeled]], [_given(dataset.train.y[split.labeled])], []

@@ -80,16 +80,17 @@ def run_experiment(
         pool = extra_data.latest(experiment.folder(entry, experiment.whole_units[0])).pool
         assert pool is not None
         y, seed = pool.y[pool.selected], first.settings.seed
-        quality = pool_quality(first.load_model(), first.encoding, dataset, first.split, x=pool.x, y=y, seed=seed)
+        model = first.load_model(device=experiment.device)
+        quality = pool_quality(model, first.encoding, dataset, first.split, x=pool.x, y=y, seed=seed)
         measuring.update(1, 3, "sampling at several temperatures")
         sampling = first.settings.sampling
         curve = temperature_curve(
-            first.load_model(),
+            model,
             first.encoding,
             TEMPERATURES,
             per_class=CURVE_PER_CLASS,
             chains=LangevinSettings(sampling.num_steps, sampling.step_size),
-            oracle=oracle_of(experiment.oracle) if RunDirectory.exists(experiment.oracle) else None,
+            oracle=oracle_of(experiment.oracle, experiment.device) if RunDirectory.exists(experiment.oracle) else None,
             seed=seed,
         )
         measuring.update(2, 3, "drawing the figures")

@@ -54,18 +54,18 @@ class Diagnostics:
 
     def record(self, log_density: Tensor) -> None:
         """The log-density of each chain (n,) at one more place."""
-        self._values.append(log_density.detach().double())
+        self._values.append(log_density.detach().cpu().double())
 
     @property
     def log_density(self) -> Tensor:
         """Mean log p, up to the density's constant, at the start and after each step. (num_steps + 1,), float64."""
-        return torch.stack(self._values).mean(dim=1).cpu()
+        return torch.stack(self._values).mean(dim=1)
 
     @property
     def log_density_range(self) -> Tensor:
         """Its 5 % and 95 % quantiles over the chains there. (num_steps + 1, 2), float64."""
         each = torch.stack(self._values)
-        return torch.quantile(each, each.new_tensor([0.05, 0.95]), dim=1).T.cpu()
+        return torch.quantile(each, each.new_tensor([0.05, 0.95]), dim=1).T
 
     @property
     def late_climb(self) -> float:

@@ -81,12 +81,13 @@ class ClassMixture:
 
     def choose_components(self, y: Tensor, uniform: Tensor) -> Tensor:
         """A component of class y for each uniform number in [0, 1), by the weights. (n,), (n,) -> int64 (n,)."""
-        outside: Tensor = self._outside  # type: ignore[attr-defined]
-        ends = (self.log_weights[:, None] + outside).T.exp().double().cumsum(dim=1)  # (num_classes, k)
-        reached = (uniform.double()[:, None] * ends[y, -1:] >= ends[y]).sum(dim=1)
+        outside: Tensor = self._outside.cpu()  # type: ignore[attr-defined]  # float64, which not every device has
+        device, y = y.device, y.cpu()
+        ends = (self.log_weights.cpu()[:, None] + outside).T.exp().double().cumsum(dim=1)  # (num_classes, k)
+        reached = (uniform.cpu().double()[:, None] * ends[y, -1:] >= ends[y]).sum(dim=1)
         # Rounding may lead past the end: the last component of the class stays the last.
         last = (outside.T == 0).double().cumsum(dim=1).argmax(dim=1)
-        return torch.minimum(reached, last[y])
+        return torch.minimum(reached, last[y]).to(device)
 
     def place(self, components: Tensor, noise: Tensor) -> Tensor:
         """z = mean_k + scale_k noise. int64 (n,), (n, d) -> (n, d)."""

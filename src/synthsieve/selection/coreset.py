@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -37,6 +37,9 @@ from synthsieve.selection.measure import (
 from synthsieve.selection.options import Method, SelectionOptions
 from synthsieve.selection.refinement import refine
 from synthsieve.selection.result import ClassFigures, Selection, heavy_notes
+
+if TYPE_CHECKING:
+    import torch
 
 
 @dataclass(frozen=True)
@@ -88,6 +91,7 @@ def coreset(
     progress: Progress | None = None,
     names: Sequence[Any] | None = None,
     control: bool = False,
+    device: torch.device | None = None,
 ) -> Selection:
     """Select a weighted coreset in every class.
 
@@ -104,6 +108,7 @@ def coreset(
         reserved_bytes: memory that the caller holds and that counts towards the limit.
         names: of the classes, for notes; their numbers if None.
         control: also estimate the bound of as many random picks.
+        device: where the matrix products of many dimensions are computed; by numpy if None.
     """
     progress = progress or NullProgress()
     progress.update(0, 1, "compiling the kernels or loading them from disk")
@@ -153,7 +158,7 @@ def coreset(
             of_class, int(present[place]), targets[place], plan.methods[place], meter,
             refined=options.refine, threads=threads, rng=streams[place], control=control, own=len(rows),
             factor=None if factor is None else factor[rows], fixed=fixed,
-            assignable=companions is not None and companions.assignable,
+            assignable=companions is not None and companions.assignable, device=device,
         )  # fmt: skip
         if not made:
             return chosen
@@ -296,6 +301,7 @@ def _choose_in_class(
     factor: np.ndarray | None,
     fixed: np.ndarray,
     assignable: bool,
+    device: torch.device | None,
 ) -> _ClassResult:
     """Choose among the first `own` points, given their factors (own,); the others are companions.
 
@@ -313,7 +319,7 @@ def _choose_in_class(
     candidates = distinct.rows if factors is None else distinct.rows[factors.values > 0.0]
     target = Target(len(start) + min(target.count, len(candidates)), target.bound * near_one)
     multipliers = None if factors is None else factors.values
-    problem = _Problem(points, distinct.rows, counted * near_one, multipliers, target, start, assignable)
+    problem = _Problem(points, distinct.rows, counted * near_one, multipliers, target, start, assignable, device)
     with Workers(threads) as workers:
         if not refined and is_dense(points, method):
             found = _choose_by_products(problem, method, workers, progress)
@@ -361,6 +367,7 @@ class _Problem(NamedTuple):
     target: Target
     start: np.ndarray
     assignable: bool
+    device: torch.device | None
 
 
 class _Found(NamedTuple):
@@ -375,14 +382,16 @@ class _Found(NamedTuple):
 
 def _choose_by_products(problem: _Problem, method: Method, workers: Workers, progress: _ClassMeter) -> _Found:
     """Distances by matrix products: all at once, or for `fast` among many points in cells of neighbouring ones."""
-    points, rows, weight, factor, target, start, assignable = problem
+    points, rows, weight, factor, target, start, assignable, device = problem
     values, num_fixed = points.values, len(start)
     found: InCells | DenseLocation
     if method is Method.FAST and not target.bound and len(rows) > CELL:
         wanted = target.count - num_fixed
-        found = choose_in_cells(values, rows, weight, wanted, workers, progress, factor=factor, fixed=start)
+        found = choose_in_cells(
+            values, rows, weight, wanted, workers, progress, factor=factor, fixed=start, device=device
+        )
     else:
-        found = DenseLocation(DensePoints(values, rows, weight, factor), workers, progress.report)
+        found = DenseLocation(DensePoints(values, rows, weight, factor, device=device), workers, progress.report)
         if num_fixed:
             found.start_from(start)
         found.greedy(target, progress)
@@ -405,7 +414,7 @@ def _choose_by_tiles(
     rng: np.random.Generator,
 ) -> _Found:
     """Distances within and between tiles of neighbouring points, whose boxes bound most of them."""
-    points, rows, weight, factor, target, start, assignable = problem
+    points, rows, weight, factor, target, start, assignable, _ = problem
     tiles = lay_out(points.values, weight, rows=rows, split=points.split)
     found = FacilityLocation(tiles, workers, progress.report, factor)
     if len(start):

@@ -98,6 +98,8 @@ class SelectionOptions:
         memory_limit: bytes to use beyond the input and the program itself. Over it, a method that needs less memory is
             used and noted, or an error says how much is needed.
         n_jobs: threads; all cores if None or -1. The result does not depend on it.
+        device: where the matrix products of many dimensions are computed: "cpu", "cuda", "cuda:N" or "mps"; "auto" is
+            the device of the tensors given. The result does not depend on it.
         seed: of `stochastic`, `random`, Hutchinson's probes and the folds of the cross-validation.
         part_rows: on a cluster, classes with more rows are split into parts of about this size.
     """
@@ -119,6 +121,7 @@ class SelectionOptions:
     curvature: Curvature = Curvature.NONE
     memory_limit: int | None = None
     n_jobs: int | None = None
+    device: Any = AUTO
     seed: int = 0
     part_rows: int = 100_000
 

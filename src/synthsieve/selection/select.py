@@ -19,6 +19,7 @@ from synthsieve.selection.kernels.blocks import row_blocks
 from synthsieve.selection.options import AUTO, Curvature, SelectionOptions
 from synthsieve.selection.reference import ReferenceFigures, coverage_of
 from synthsieve.selection.result import Contradicted, Selection, count_reasons, lost_class_notes
+from synthsieve.selection.validation import product_device
 
 if TYPE_CHECKING:
     from synthsieve.selection.coreset import PointSource
@@ -87,6 +88,7 @@ def select(
     from synthsieve.selection.coreset import coreset
 
     options = replace(options or SelectionOptions(), **changes)
+    device = product_device(options.device, embeddings, gradients, features)
     arrays = {"labels": labels, "logits": logits, "probabilities": probabilities, "gradients": gradients, "text": text}
     arrays |= {"embeddings": embeddings, "sample_weight": sample_weight, "quality": quality}
     given = read_input(
@@ -110,6 +112,7 @@ def select(
         progress=progress,
         names=given.names,
         control=True,
+        device=device,
     )
     return _result(given, filtered, kept, chosen, state, options)
 

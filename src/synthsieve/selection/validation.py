@@ -10,13 +10,17 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from synthsieve.errors import SelectionError
+from synthsieve.io.devices import AUTO, device_of
 from synthsieve.io.printable import sort_naturally
 from synthsieve.selection.kernels.blocks import row_blocks
+
+if TYPE_CHECKING:
+    import torch
 
 _SUM_TOLERANCE = 1e-3  # rows of float32 probabilities may differ from 1 by this much
 _MAX_LABEL = 2**63
@@ -41,6 +45,13 @@ class NamedMatrix:
 
     values: Any
     columns: tuple[Any, ...]
+
+
+def product_device(device: Any, *arrays: Any) -> torch.device | None:
+    """Where matrix products are computed, None for numpy; `auto` is the device of the tensors among the arrays."""
+    if device == AUTO:
+        return next((one.device for one in arrays if hasattr(one, "detach") and one.device.type != "cpu"), None)
+    return None if str(device) == "cpu" else device_of(device)
 
 
 def as_array(value: Any) -> np.ndarray:

@@ -79,10 +79,15 @@ class Trained:
         return self.recorder.best_model(self.state)
 
 
-def fit_in_memory(data: TrainingData, settings: Settings, *, base: Trained | None = None, **options: Any) -> Trained:
-    """Train without writing any file, from the end of `base` where it is given. `options` are those of `train`."""
+def fit_in_memory(
+    data: TrainingData, settings: Settings, *, base: Trained | None = None, device: torch.device = CPU, **options: Any
+) -> Trained:
+    """Train without writing any file, from the end of `base`, on its device, where it is given.
+
+    `options` are those of `train`.
+    """
     if base is None:
-        state, recorder = data.init_state(settings), Recorder()
+        state, recorder = data.init_state(settings, device=device), Recorder()
     else:
         state, recorder = base.state.fork(settings), base.recorder.branch()
     return Trained(state, data, recorder, train(state, data, recorder, **options))
@@ -219,6 +224,7 @@ def seconds_per_step(
     data: TrainingData,
     settings: Settings,
     *,
+    device: torch.device = CPU,
     until: float = math.inf,
     clock: Callable[[], float] = time.monotonic,
 ) -> float:
@@ -227,7 +233,7 @@ def seconds_per_step(
     The first step, which also sets things up, is not counted unless it is the only one.
     """
     settings = settings.pretrained()
-    state, batches = data.init_state(settings), BatchSource(data, settings)
+    state, batches = data.init_state(settings, device=device), BatchSource(data, settings, device=device)
     times = [clock()]
     while len(times) <= TIMED_STEPS and (len(times) == 1 or times[-1] < until):
         take_step(state, next(batches))

@@ -171,7 +171,7 @@ class RunRecorder(Recorder):
         self._checkpointed = position.extra_data
 
     def best_model(self, state: TrainState) -> GenerativeClassifier:
-        return self.run.load_model()
+        return self.run.load_model(device=state.model.device)
 
 
 def prepare_resume(run: RunDirectory) -> None:

@@ -39,7 +39,7 @@ FORMAT, OLD_FORMAT = "synthsieve run 2", "synthsieve run 1"
 class RunDirectory:
     """A run's directory and the contents of its `run.json`.
 
-    `threads` is how many threads it started with; another number may round sums differently.
+    `threads` and `device` are those that it started with; others may round sums differently.
     """
 
     path: Path
@@ -48,6 +48,7 @@ class RunDirectory:
     split: Split
     encoding: Encoding
     threads: int
+    device: str = "cpu"
 
     @property
     def last(self) -> Path:
@@ -83,6 +84,7 @@ class RunDirectory:
         *,
         base: RunDirectory | None = None,
         write: bool = True,
+        device: torch.device = CPU,
     ) -> RunDirectory:
         """Write `split.json` and `run.json`, once it is known that the networks can be built.
 
@@ -94,7 +96,7 @@ class RunDirectory:
                 f"{path} already holds a run: continue it with --resume, or choose another folder", code="run-exists"
             )
         prepared = base or TrainingData.prepare(dataset, settings)
-        run = cls(path, origin, settings, prepared.split, prepared.encoding, torch.get_num_threads())
+        run = cls(path, origin, settings, prepared.split, prepared.encoding, torch.get_num_threads(), str(device))
         check_networks(settings, run.encoding.input_spec, len(run.split.classes))
         if write:
             run.split.write(path / "split.json")
@@ -107,6 +109,7 @@ class RunDirectory:
                 "encoding": run.encoding.to_json(),
                 "versions": versions(),
                 "threads": run.threads,
+                "device": run.device,
             }
             write_json(path / "run.json", value)
         return run
@@ -121,6 +124,7 @@ class RunDirectory:
         *,
         base: RunDirectory | None = None,
         group: ProcessGroup = SINGLE_PROCESS,
+        device: torch.device = CPU,
     ) -> RunDirectory:
         """The run in `path`, which must have the same settings and data, or a new one."""
         exists = cls.exists(path)
@@ -129,7 +133,7 @@ class RunDirectory:
             run = cls.open(path)
             run.check_unchanged(settings, dataset)
         else:
-            run = cls.create(path, origin, settings, dataset, base=base, write=group.first)
+            run = cls.create(path, origin, settings, dataset, base=base, write=group.first, device=device)
         group.wait()
         return run
 
@@ -167,6 +171,7 @@ class RunDirectory:
                 raise ValueError(f"its origin is {vars(origin)}")
             settings, encoding = settings_from(value["settings"]), from_json(value["encoding"])
             threads, split_hash, classes = int(value["threads"]), value["split_hash"], value["classes"]
+            device = str(value.get("device", "cpu"))  # a run of version 0.1 has none
         except OldRunError:
             raise
         except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, SynthsieveError) as error:
@@ -178,7 +183,7 @@ class RunDirectory:
             raise CheckpointError(
                 f"{path / 'split.json'} belongs to another run than run.json next to it: fit again", code="other-run"
             )
-        return cls(path, origin, settings, split, encoding, threads)
+        return cls(path, origin, settings, split, encoding, threads, device)
 
     def check_unchanged(self, settings: Settings, dataset: Dataset) -> None:
         """Refuse to resume with other data or other settings than the run started with."""
@@ -201,9 +206,9 @@ class RunDirectory:
         spec, num_classes = self.encoding.input_spec, len(self.split.classes)
         return init(self.settings, spec, num_classes, data_hash=data_hash(self.split), group=group, device=device)
 
-    def load_model(self, path: Path | None = None) -> GenerativeClassifier:
+    def load_model(self, path: Path | None = None, *, device: torch.device = CPU) -> GenerativeClassifier:
         """The averaged weights that did best on validation, or those in `path`, for prediction and sampling."""
-        return self.load_model_and_step(path)[0]
+        return self.load_model_and_step(path)[0].place(device)
 
     def load_model_and_step(self, path: Path | None = None) -> tuple[GenerativeClassifier, int]:
         """The same, with the step at which the model had these weights."""

@@ -5,18 +5,21 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from synthsieve.data.dataset import Kind
 from synthsieve.data.input_spec import InputSpec
 from synthsieve.errors import ConfigError, NonFiniteLossError
+from synthsieve.io.precision import require_bfloat16
 from synthsieve.io.random_streams import torch_stream
 from synthsieve.models.classifier import GenerativeClassifier
 from synthsieve.models.networks.layers import attach_rng
-from synthsieve.settings import GradientThrough, Schedule, Settings, TrainingSettings
+from synthsieve.settings import GradientThrough, Precision, Schedule, Settings, TrainingSettings
 from synthsieve.training.parallel import SINGLE_PROCESS, ProcessGroup, shard_rng
 
 CPU = torch.device("cpu")
@@ -58,8 +61,8 @@ class TrainState:
         A number that is not finite stops the run before any weight is changed.
         """
         measured = {**metrics, name: loss}
-        numbers = self.group.mean(torch.stack([value.detach().double() for value in measured.values()]))
-        for metric, number in zip(measured, numbers.cpu().tolist(), strict=True):
+        numbers = self.group.mean(torch.stack([value.detach() for value in measured.values()]).cpu().double())
+        for metric, number in zip(measured, numbers.tolist(), strict=True):
             if not math.isfinite(number):
                 raise non_finite(self.step + 1, metric, number)
             self.metrics[metric] = number
@@ -72,6 +75,15 @@ class TrainState:
         if limit is not None:
             nn.utils.clip_grad_norm_([p for group in optimiser.param_groups for p in group["params"]], limit)
         optimiser.step()
+
+    def autocast(self) -> AbstractContextManager[Any]:
+        """The context of network passes, by `training.precision`.
+
+        Without the cache of weights: they change within a step, and passes with and without gradient alternate.
+        """
+        if self.settings.training.precision is Precision.FLOAT32:
+            return nullcontext()
+        return torch.autocast(self.model.device.type, dtype=torch.bfloat16, cache_enabled=False)
 
     @torch.no_grad()
     def average(self) -> None:
@@ -114,6 +126,7 @@ def init(
 ) -> TrainState:
     """The state before the first step; the same settings give the same weights."""
     model = build_networks(settings, input_spec, num_classes)
+    check_precision(settings, device, faster=False)  # a worker beside others cannot measure the time
     model.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]  # a fifth faster on CPUs
     averaged = copy.deepcopy(model).requires_grad_(False).eval()
     return _state(model, averaged, settings, data_hash, group)
@@ -132,6 +145,9 @@ def build_networks(
             f"{model.input_spec.kind} has none: set it to nothing",
             code="no-gradient",
         )
+    if settings.training.precision is Precision.BFLOAT16 and model.input_spec.kind == Kind.TEXT:
+        message = "training.precision=bfloat16 is not for text, whose words are drawn one by one: set it to float32"
+        raise ConfigError(message, code="no-bfloat16")
     return model
 
 
@@ -139,6 +155,12 @@ def check_networks(settings: Settings, input_spec: InputSpec, num_classes: int) 
     """Raise what `build_networks` would, without memory for weights."""
     with torch.device("meta"):
         build_networks(settings, input_spec, num_classes)
+
+
+def check_precision(settings: Settings, device: torch.device, *, faster: bool = True) -> None:
+    """Refuse mixed precision that is wrong, or not `faster`, on the device."""
+    if settings.training.precision is Precision.BFLOAT16:
+        require_bfloat16(device, faster=faster)
 
 
 def _state(

@@ -67,8 +67,9 @@ def take_step(state: TrainState, batch: Batch) -> None:
     seen = None
     if state.settings.training.objective is Objective.JOINT:
         x = _elbo_examples(state, batch)
-        seen = label_posteriors(state, batch)
-        q, z_posterior = sample_posterior(state, x, _of_elbo_examples(state, batch, seen))  # step 3
+        with state.autocast():
+            seen = label_posteriors(state, batch)
+            q, z_posterior = sample_posterior(state, x, _of_elbo_examples(state, batch, seen))  # step 3
         z_prior = sample_prior(state, z_posterior)  # step 2, whose chains start where step 3 ends
         learn_prior(state, z_posterior, z_prior)  # step 4
         learn_inference_and_generator(state, x, q, z_posterior)  # step 5
@@ -124,17 +125,19 @@ def sample_posterior(state: TrainState, x: Tensor, label: Posterior | None = Non
 
 def learn_prior(state: TrainState, z_posterior: Tensor, z_prior: Tensor) -> None:
     """Step 4: f up where the data are, down where the chains went."""
-    contrast = objectives.contrast(state.model.energy, z_posterior.detach(), z_prior)
-    loss = -contrast
-    penalty = state.settings.training.logit_penalty
-    if penalty:
-        loss = loss + penalty * objectives.logit_size(state.model.energy.class_logits(z_prior))
+    with state.autocast():
+        contrast = objectives.contrast(state.model.energy, z_posterior.detach(), z_prior)
+        loss = -contrast
+        penalty = state.settings.training.logit_penalty
+        if penalty:
+            loss = loss + penalty * objectives.logit_size(state.model.energy.class_logits(z_prior))
     state.update("prior", loss, contrast=contrast)
 
 
 def learn_inference_and_generator(state: TrainState, x: Tensor, q: Posterior, z_posterior: Tensor) -> None:
     """Step 5: the ELBO up, for the encoder and the generator, with F held fixed."""
-    parts = objectives.elbo(state.model, x, q, z_posterior)
+    with state.autocast():
+        parts = objectives.elbo(state.model, x, q, z_posterior)
     state.update("elbo", -parts.total.mean(), **parts.means())
 
 
@@ -144,6 +147,13 @@ def learn_labels(state: TrainState, batch: Batch, seen: Posterior | None = None)
     Step 8: the weighted cross-entropy of the coreset, and of pseudo-labels, times their coefficients, in the same loss.
     `seen` is what `label_posteriors` returned, with the weights of this step.
     """
+    with state.autocast():
+        loss, metrics = _label_loss(state, batch, seen)
+    state.update("labels", loss, **metrics)
+
+
+def _label_loss(state: TrainState, batch: Batch, seen: Posterior | None) -> tuple[Tensor, dict[str, Tensor]]:
+    """The loss of `learn_labels`, and its parts."""
     settings = state.settings.training
     labeled = len(batch.labeled_x)
     q, logits, q_unlabeled = _classify(state, batch, seen)
@@ -174,7 +184,7 @@ def learn_labels(state: TrainState, batch: Batch, seen: Posterior | None = None)
         share = (1 - implicit.real_fraction) * settings.cross_entropy_weight
         loss = loss - share * cross_entropy + share * metrics["implicit_cross_entropy"]
     metrics[MAX_LOGIT] = state.group.max(logits[:labeled].detach().abs().max())
-    state.update("labels", loss, **metrics)
+    return loss, metrics
 
 
 def _classify(state: TrainState, batch: Batch, seen: Posterior | None) -> tuple[Posterior, Tensor, Posterior | None]:

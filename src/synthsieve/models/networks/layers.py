@@ -39,6 +39,11 @@ def build(make: Callable[[], Built], *, rng: torch.Generator) -> Built:
     return module
 
 
+def in_float32(output: torch.Tensor) -> torch.Tensor:
+    """The output of a network; what autocast computed in bfloat16 becomes float32, for losses."""
+    return output.float() if output.dtype is torch.bfloat16 else output
+
+
 class BatchNorm2d(nn.BatchNorm2d):
     """Batch norm that does not update its running statistics within `fixed_statistics`."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -12,6 +12,9 @@ from synthsieve.io.progress import NullProgress, Progress
 from synthsieve.selection.budget import Target
 from synthsieve.selection.kernels.dense import HEIGHT, SAMPLE, WIDTH, DenseLocation, DensePoints
 from synthsieve.selection.kernels.workers import Workers
+
+if TYPE_CHECKING:
+    import torch
 
 CELL = 8_000  # points of a cell
 _NEIGHBOURS = 6  # cells whose picks a point may be assigned to
@@ -29,12 +32,12 @@ class InCells(NamedTuple):
 
 def choose_in_cells(
     values: np.ndarray, rows: np.ndarray, weight: np.ndarray, count: int, workers: Workers, progress: Progress, *,
-    factor: np.ndarray | None = None, fixed: np.ndarray | None = None,
+    factor: np.ndarray | None = None, fixed: np.ndarray | None = None, device: torch.device | None = None,
 ) -> InCells:  # fmt: skip
     """`count` picks among many points: greedy in cells of neighbouring points, and of all picks those of largest gain.
 
-    Each point is then assigned to the nearest pick of its own and of the nearest cells. `factor` (n,) is that of
-    `DensePoints`; `fixed` (k,), indices, are picks to start from, and the first of the result.
+    Each point is then assigned to the nearest pick of its own and of the nearest cells. `factor` (n,) and `device` are
+    those of `DensePoints`; `fixed` (k,), indices, are picks to start from, and the first of the result.
     """
     fixed = np.empty(0, dtype=np.int64) if fixed is None else fixed
     factor = np.ones(len(rows)) if factor is None else factor
@@ -43,7 +46,7 @@ def choose_in_cells(
     gains, found = [], []
     done = 0
     for number, cell in enumerate(cells):
-        location = DenseLocation(DensePoints(values, rows[cell], weight[cell], factor[cell]), workers)
+        location = DenseLocation(DensePoints(values, rows[cell], weight[cell], factor[cell], device=device), workers)
         given = np.flatnonzero(np.isin(cell, fixed))
         eligible = int((factor[cell] > 0.0).sum())
         wanted = min(eligible, math.ceil(_SURPLUS * count * eligible / candidates) + 8)

@@ -10,13 +10,15 @@ product. The greedy algorithm then has two phases:
 
 Distances from products are approximate, so they only bound gains. A candidate is picked if its lower bound exceeds the
 upper bounds of all others; otherwise the contenders are compared in float64. The distance of each point to its nearest
-pick is always computed in float64 from the points themselves. So picks and L are those of the plain algorithm.
+pick is always computed in float64 from the points themselves. So picks and L are those of the plain algorithm, on
+whatever device the products are computed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from threading import Lock
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -25,6 +27,9 @@ from synthsieve.io.progress import NullProgress, Progress
 from synthsieve.selection.budget import Target
 from synthsieve.selection.kernels.compiled import approximate_kernel, kernel
 from synthsieve.selection.kernels.workers import Workers
+
+if TYPE_CHECKING:
+    import torch
 
 # From this dimension on products are faster than tiles with boxes.
 MIN_DIMS = 48
@@ -44,11 +49,18 @@ class DensePoints:
     """Points `values[rows]` (n, d) with weights (n,), centred and scaled in float32 for products.
 
     `factor` (n,) is what gains are multiplied by when picks are compared, 0 for points never to pick; ones if None.
-    `scale` is the power of two that lengths of the input are multiplied by here.
+    `scale` is the power of two that lengths of the input are multiplied by here. Products are computed by numpy, or by
+    torch on a `device`, unless that computes them less exactly than in float32.
     """
 
     def __init__(
-        self, values: np.ndarray, rows: np.ndarray, weight: np.ndarray, factor: np.ndarray | None = None
+        self,
+        values: np.ndarray,
+        rows: np.ndarray,
+        weight: np.ndarray,
+        factor: np.ndarray | None = None,
+        *,
+        device: torch.device | None = None,
     ) -> None:
         self.values, self.rows, self.weight = values, rows, weight
         self.factor = np.ones(len(rows)) if factor is None else factor
@@ -66,6 +78,37 @@ class DensePoints:
         # The error of a squared distance, relative to the sum of both squared norms: a few roundings of the entries,
         # and those of the products, which grow with the root of their number.
         self.error = 2.0**-23 * (4.0 + np.sqrt(values.shape[1]))
+        self._moved: torch.Tensor | None = None
+        if device is not None:
+            import torch
+
+            self._moved = torch.from_numpy(self.centred).to(device)
+            if not self._is_exact():
+                self._moved = None
+
+    def take(self, rows: slice | np.ndarray) -> Any:
+        """Rows of `centred`, where products are computed."""
+        if self._moved is None:
+            return self.centred[rows]
+        if isinstance(rows, slice):
+            return self._moved[rows]
+        import torch
+
+        return self._moved[torch.from_numpy(rows).to(self._moved.device)]
+
+    def product(self, taken: Any, rows: slice | np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        """The scalar products of `take` (m, d) with some rows: float32 (m, k), in `out` where that is possible."""
+        if self._moved is None:
+            return np.matmul(taken, self.centred[rows].T, out=out)
+        product: np.ndarray = (taken @ self.take(rows).T).cpu().numpy()
+        return product
+
+    def _is_exact(self) -> bool:
+        """Whether products on the device have the error of float32: those of TF32 have thousands of times as much."""
+        some = self.centred[:SAMPLE].astype(np.float64)
+        apart = np.abs(self.product(self.take(slice(SAMPLE)), slice(SAMPLE)) - some @ some.T)
+        norms = self.norms[:SAMPLE]
+        return bool((2.0 * apart <= self.error * (norms[:, None] + norms)).all())
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -113,7 +156,7 @@ class DenseLocation:
         """Start from picks (k,), in this order; each point is assigned to the nearest, up to rounding in float32."""
         points = self.points
         with threadpool_limits(1, user_api="blas"):
-            self.nearest = _nearest(points.centred, points.norms, picks, self._workers)
+            self.nearest = _nearest(points, picks, self._workers)
         self.nearest[picks] = np.arange(len(picks))
         self.reach = _distances_between(*points.input, np.arange(len(points)), picks[self.nearest])
         self.picks, self._taken_off, self._num_fixed = picks.tolist(), [0.0] * len(picks), len(picks)
@@ -188,14 +231,14 @@ class DenseLocation:
         known = -place <= len(self._history)
         old, new = self._history[place] if known else np.zeros_like(self._history[-1]), self._history[-1]
         changed = np.flatnonzero(old != new)
-        some, norms = points.centred[candidates], points.norms[candidates]
+        some, norms = points.take(candidates), points.norms[candidates]
 
         def work(part: int) -> np.ndarray:
             gains = np.zeros(len(candidates))
             for start in range(part * WIDTH, len(changed), self._workers.count * WIDTH):
                 rows = changed[start : start + WIDTH]
                 weight = points.weight[rows].astype(np.float32)
-                product = some @ points.centred[rows].T
+                product = points.product(some, rows)
                 _change_gains(product, norms, points.norms[rows], old[rows], new[rows], weight, gains)
             return gains
 
@@ -215,9 +258,9 @@ class DenseLocation:
         def work(part: int) -> np.ndarray:
             gains, buffer = np.zeros(count), np.empty(HEIGHT * WIDTH, dtype=np.float32)
             for a, b in tiles[part :: self._workers.count]:
-                rows, columns = points.centred[a : a + HEIGHT], points.centred[b : b + WIDTH]
-                product = buffer[: len(rows) * len(columns)].reshape(len(rows), len(columns))
-                np.matmul(rows, columns.T, out=product)
+                shape = min(HEIGHT, count - a), min(WIDTH, count - b)
+                out = buffer[: shape[0] * shape[1]].reshape(shape)
+                product = points.product(points.take(slice(a, a + HEIGHT)), slice(b, b + WIDTH), out)
                 _add_gains(product, a, b, points.norms, reach, weight, gains)
             return gains
 
@@ -227,7 +270,7 @@ class DenseLocation:
     def _distances(self, candidates: np.ndarray) -> np.ndarray:
         """Approximate distances from some candidates to all points: float32 (m, n)."""
         points = self.points
-        squared = points.centred[candidates] @ points.centred.T
+        squared = points.product(points.take(candidates), slice(None))
         squared *= -2.0
         squared += points.norms
         squared += points.norms[candidates][:, None]
@@ -250,7 +293,7 @@ class DenseLocation:
             nonlocal filled
             buffer = np.empty((height, count), dtype=np.float32)
             for a in range(part * height, count, self._workers.count * height):
-                product = np.matmul(points.centred[a : a + height], points.centred.T, out=buffer[: count - a])
+                product = points.product(points.take(slice(a, a + height)), slice(None), buffer[: count - a])
                 counts = _count_pairs(product, a, points.norms, error, squared_reach)
                 with lock:
                     begin, filled = filled, filled + int(counts.sum())
@@ -281,15 +324,15 @@ class DenseLocation:
         return True
 
 
-def _nearest(centred: np.ndarray, norms: np.ndarray, picks: np.ndarray, workers: Workers) -> np.ndarray:
+def _nearest(points: DensePoints, picks: np.ndarray, workers: Workers) -> np.ndarray:
     """The ordinal of each point's nearest pick by products, int32 (n,)."""
-    chosen, chosen_norms, nearest = centred[picks], norms[picks], np.empty(len(centred), dtype=np.int32)
+    norms, nearest = points.norms[picks], np.empty(len(points), dtype=np.int32)
     height = max(1, min(HEIGHT, PRODUCT // len(picks)))
 
     def work(part: int) -> None:
-        for start in range(part * height, len(centred), workers.count * height):
-            product = centred[start : start + height] @ chosen.T
-            nearest[start : start + height] = np.argmin(chosen_norms - 2.0 * product, axis=1)
+        for start in range(part * height, len(points), workers.count * height):
+            product = points.product(points.take(slice(start, start + height)), picks)
+            nearest[start : start + height] = np.argmin(norms - 2.0 * product, axis=1)
 
     workers.share(work, workers.count)
     return nearest
