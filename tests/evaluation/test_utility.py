@@ -259,6 +259,22 @@ def test_any_estimator_with_fit_and_predict(estimator):
     assert found.as_dict() == measured(estimator).as_dict()
 
 
+def boosting(library):
+    if library == "lightgbm":
+        return pytest.importorskip(library).LGBMClassifier(n_estimators=20, min_child_samples=2, n_jobs=1, verbose=-1)
+    return pytest.importorskip(library).XGBClassifier(n_estimators=20, n_jobs=1)
+
+
+@pytest.mark.parametrize("library", ["lightgbm", "xgboost"])
+def test_boosting_of_other_libraries(library):
+    number = {name: position for position, name in enumerate(sorted(set(LABELED[1])))}  # XGBoost takes 0, 1, 2, ...
+    sets = [(x, np.array([number[label] for label in y])) for x, y in (LABELED, SYNTHETIC, TEST)]
+    found = measured(boosting(library), *sets)
+    assert found.verdict is not Verdict.HURTS
+    assert found.primary.value > 0
+    assert found.as_dict() == measured(boosting(library), *sets).as_dict()
+
+
 def test_a_given_estimator_and_global_generators_are_left_alone():
     np.random.seed(5)  # noqa: NPY002
     before = np.random.get_state()[1].copy()  # noqa: NPY002

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import inspect
-import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -144,19 +143,17 @@ def weight_argument(estimator: Any) -> str | None:
 
 @contextmanager
 def global_generators(seed: int) -> Iterator[None]:
-    """Set numpy's and, if it is imported, torch's global generator, for estimators that use them; then restore them."""
-    torch = sys.modules.get("torch")
-    before = np.random.get_state()  # noqa: NPY002
-    state = None if torch is None else torch.random.get_rng_state()
+    """Set numpy's and torch's global generators, for estimators that use them; then restore them."""
+    import torch  # even if nothing has imported it yet: the estimator may do so while it is trained
+
+    before, state = np.random.get_state(), torch.random.get_rng_state()  # noqa: NPY002
     np.random.seed(seed % 2**32)  # noqa: NPY002
-    if torch is not None:
-        torch.random.default_generator.manual_seed(seed)
+    torch.random.default_generator.manual_seed(seed)
     try:
         yield
     finally:
         np.random.set_state(before)  # noqa: NPY002
-        if torch is not None:
-            torch.random.set_rng_state(state)
+        torch.random.set_rng_state(state)
 
 
 def _seed_arguments(factory: Callable[..., Any], seed: int) -> dict[str, int]:
