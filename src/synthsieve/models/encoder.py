@@ -93,9 +93,14 @@ class Encoder(nn.Module):
         assert self.label_tower is not None
         return _posterior(_scale_gradient(self.label_tower, x, share.label))
 
+    @property
+    def classifying_tower(self) -> nn.Module:
+        """The label tower, or the only tower."""
+        return self.style_tower if self.label_tower is None else self.label_tower
+
     def embed(self, x: Tensor) -> Tensor:
         """x as continuous numbers, which `with_style_of` accepts too: x itself, unless its tower has `embed`."""
-        tower = self.style_tower if self.label_tower is None else self.label_tower
+        tower = self.classifying_tower
         embedded: Tensor = tower.embed(x) if hasattr(tower, "embed") else x  # type: ignore[operator]
         return embedded
 
