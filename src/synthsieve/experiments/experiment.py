@@ -244,12 +244,11 @@ class Experiment:
         validation, metric = self.answers("validation"), self.settings.comparison.metric
         scores = {name: float(np.mean([one.score(metric) for one in each])) for name, each in validation.items()}
         without = [cell.name for cell in self.cells if cell.arm in WITHOUT_SAMPLES and cell.name in scores]
-        if not without:
+        samples = [cell for cell in self.cells if cell.arm.group is Group.SYNTHETIC and cell.arm not in WITHOUT_SAMPLES]
+        if not without or not samples:
             return None
-        best = max(without, key=lambda name: scores[name])
-        arms = [cell for cell in self.cells if cell.arm.group is Group.SYNTHETIC and cell.arm not in WITHOUT_SAMPLES]
-        test = self.answers("test")
-        return self._compare({name: test[name] for name in (best, *(cell.name for cell in arms))}, best)
+        best, test = max(without, key=lambda name: scores[name]), self.answers("test")
+        return self._compare({name: test[name] for name in (best, *(cell.name for cell in samples))}, best)
 
     def _compare(self, measured: dict[str, list[Answers]], baseline: str) -> ComparisonResult:
         first = RunDirectory.open(self.pretrained(Unit(self.seeds[0])))
