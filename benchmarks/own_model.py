@@ -6,9 +6,9 @@
 
 For each seed a model is pretrained, and each variant continues from it with the same compute, `--compute` times that of
 pretraining: forward and backward passes of examples through the encoder are counted, and a variant with more examples a
-step takes fewer steps. Weights are chosen on validation rows. The baseline, the best of the variants without samples, is chosen on
-validation rows, over all seeds; every figure is of test rows. Results are added to the JSON file one run at a time, and
-the same command continues.
+step takes fewer steps; what it costs to draw samples is not counted. Weights are chosen on validation rows, and so is
+the baseline, over all seeds: the best of the variants without samples. Differences are those of test rows. Results are
+added to the JSON file one run at a time, and the same command continues.
 """
 
 from __future__ import annotations
@@ -110,7 +110,9 @@ def measure(trained: Trained, started: float) -> dict[str, Any]:
     }
 
 
-def run(settings: Settings, origin: Origin, path: Path, *, seeds: range, compute: float, only: list[str] | None) -> None:
+def run(
+    settings: Settings, origin: Origin, path: Path, *, seeds: range, compute: float, only: list[str] | None
+) -> None:
     """Measure each variant of each seed that the file does not have yet."""
     dataset = origin.load()
     stored = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
@@ -143,24 +145,26 @@ def run(settings: Settings, origin: Origin, path: Path, *, seeds: range, compute
             print(f"seed {seed}, {name}: validation {100 * right / rows:.1f}, {runs[name]['seconds']} s", flush=True)
 
 
+def _unpacked(text: str, rows: int) -> np.ndarray:
+    """Which test rows are right: bool (rows,)."""
+    return np.unpackbits(np.frombuffer(bytes.fromhex(text), np.uint8), count=rows) > 0
+
+
 def table_of(path: Path) -> str:
     """The variants in Markdown: accuracy on validation and test, difference from the best one without samples."""
     stored = json.loads(path.read_text(encoding="utf-8"))
     complete = [name for name in VARIANTS if all(name in runs for runs in stored["runs"].values())]
     by_seed = {name: [runs[name] for runs in stored["runs"].values()] for name in complete}
     validation = {name: np.mean([a / b for a, b in (r["validation"] for r in runs)]) for name, runs in by_seed.items()}
-    answers = {
-        name: [np.unpackbits(np.frombuffer(bytes.fromhex(r["right"]), np.uint8), count=r["test_rows"]) > 0 for r in runs]
-        for name, runs in by_seed.items()
-    }
+    answers = {name: [_unpacked(one["right"], one["test_rows"]) for one in runs] for name, runs in by_seed.items()}
     best = max(map(str, WITHOUT_SAMPLES), key=lambda name: validation[name])
     shared = stored["shared_test_rows"]
     compared = compare_paired(answers, baseline=best, shared_items=shared, rng=numpy_stream(0, "own model"))
     settings, seeds = stored["settings"], len(stored["runs"])
     lines = [
-        f"{stored['source']}, {settings['data']['labels']} labels, {seeds} seeds, {compared.num_items[0]:,} test rows a "
-        f"seed; {settings['training']['steps']:,} steps of pretraining, and {stored['compute']:g} times its compute for "
-        f"each variant. Baseline, chosen on validation: **{best}**.",
+        f"{stored['source']}, {settings['data']['labels']} labels, {seeds} seeds, {compared.num_items[0]:,} test rows "
+        f"each; {settings['training']['steps']:,} steps of pretraining, and {stored['compute']:g} times its compute "
+        f"for each variant. Baseline, chosen on validation: **{best}**.",
         "",
         "| variant | steps | validation | test | difference | 95 % interval | verdict |",
         "|---|---|---|---|---|---|---|",

@@ -139,9 +139,9 @@ class ResultsTable(_Record):
     oracle_accuracy: float | None  # of the classifier that purity is measured by
     paired_comparison: Annotated[ComparisonResult, BeforeValidator(_comparison_fields), PlainSerializer(_plain)]
     # of variants with samples, with the best without them; None without validation rows, and in older files
-    against_best: Annotated[
-        ComparisonResult | None, BeforeValidator(_comparison_fields), PlainSerializer(_plain)
-    ] = None
+    against_best: Annotated[ComparisonResult | None, BeforeValidator(_comparison_fields), PlainSerializer(_plain)] = (
+        None
+    )
     choice: Annotated[Choice | None, BeforeValidator(_choice_fields), PlainSerializer(_plain)]
     validation: dict[str, list[float]]  # the score of each seed
     metrics: dict[str, Metrics]  # on test
