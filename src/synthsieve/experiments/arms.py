@@ -181,7 +181,7 @@ def settings_of(cell: TableEntry, settings: Settings) -> Settings:
         augmentation["pool_size"] = cell.pool_size
     if cell.arm in (Arm.FRESH, Arm.FRESH_SOFT):
         augmentation["pool_size"] = FRESH_STEPS * settings.augmentation.batch_synthetic
-    pseudo_labels = {"enabled": cell.arm in WITH_PSEUDO_LABELS}
+    pseudo_labels: dict[str, Any] = {"enabled": cell.arm in WITH_PSEUDO_LABELS}
     if cell.arm in (Arm.BORN_AGAIN, Arm.BORN_AGAIN_ALL):
         augmentation |= {"reinitialise": True, "learning_rate": 1.0, "reselect_every": ONCE}
         pseudo_labels["reselect_every"] = ONCE

@@ -73,6 +73,7 @@ def _partners(y: Tensor, rng: torch.Generator) -> Tensor:
 def _decode(generator: Generator, z: Tensor, rng: torch.Generator) -> Tensor:
     """x = g(z), or a draw of p(x given z) where its mean is not an example."""
     if not generator.always_draws:
-        return generator(z)  # type: ignore[no-any-return]
+        x: Tensor = generator(z)
+        return x
     noise = draw_rows(lambda size: torch.stack([generator.noise(rng=rng) for _ in range(size[0])]), (len(z),), rng)
     return generator.sample(z, noise.to(z.device))
