@@ -23,6 +23,7 @@ import numpy as np
 import torch
 
 from synthsieve.data.origin import Origin
+from synthsieve.evaluation.bootstrap import holm
 from synthsieve.evaluation.comparison import compare_paired
 from synthsieve.evaluation.predict import part_of
 from synthsieve.experiments.arms import BASELINE, POOLED, WITHOUT_SAMPLES, Arm, TableEntry, settings_of
@@ -166,15 +167,16 @@ def table_of(path: Path) -> str:
         f"each; {settings['training']['steps']:,} steps of pretraining, and {stored['compute']:g} times its compute "
         f"for each variant. Baseline, chosen on validation: **{best}**.",
         "",
-        "| variant | steps | validation | test | difference | 95 % interval | verdict |",
-        "|---|---|---|---|---|---|---|",
+        "| variant | steps | validation | test | difference | 95 % interval | verdict | Holm's p |",
+        "|---|---|---|---|---|---|---|---|",
     ]
-    for row in compared.rows():
-        name, test, difference, interval, verdict = row
+    with_samples = [one for one in compared.comparisons if one.arm not in WITHOUT_SAMPLES]
+    p_values = dict(zip((one.arm for one in with_samples), holm([one.p_value for one in with_samples]), strict=True))
+    for name, test, difference, interval, verdict in compared.rows():
         steps = by_seed[name][0]["steps"] - settings["training"]["steps"]
-        lines.append(
-            f"| {name} | {steps:,} | {100 * validation[name]:.2f} | {test} | {difference} | {interval} | {verdict} |"
-        )
+        p_value = f"{p_values[name]:.2f}" if name in p_values else ""
+        cells = (name, f"{steps:,}", f"{100 * validation[name]:.2f}", test, difference, interval, verdict, p_value)
+        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join([*lines, "", compared.note, ""])
 
 
