@@ -122,6 +122,28 @@ class Objective(StrEnum):
     SUPERVISED = "supervised"
 
 
+class DrawFrom(StrEnum):
+    """Where synthetic samples come from.
+
+    `prior`: a pool of draws from p(z given y), filtered and selected. The others are drawn anew at each step, around
+    labelled x, whose label they take; q(z given x) is used by its mean. `labeled`: short chains on p(z given y) that
+    start at q(z given x). `within-class`: z between or beyond two labelled x of a class. `style-swap`: the label
+    latents of a labelled x with the style latents of an unlabelled one; needs two towers.
+    """
+
+    PRIOR = "prior"
+    LABELED = "labeled"
+    WITHIN_CLASS = "within-class"
+    STYLE_SWAP = "style-swap"
+
+
+class Targets(StrEnum):
+    """What synthetic samples are trained toward: the class requested, or p(y given x) of the averaged weights."""
+
+    HARD = "hard"
+    SOFT = "soft"
+
+
 class EntropyAt(StrEnum):
     """Where a sample's entropy is measured: at x, decoded and re-encoded (section 2.5), or at the drawn z (2.3)."""
 
@@ -207,9 +229,11 @@ class ClassPrior(StrEnum):
 
 
 class VariantSet(StrEnum):
-    """Variants that `run` compares: all of the paper's table, a standard set, or the fewest."""
+    """Variants that `run` compares: all of the paper's table, these and further ways to use samples, a standard set, or
+    the fewest."""
 
     ALL = "all"
+    EXTENDED = "extended"
     STANDARD = "standard"
     QUICK = "quick"
 
@@ -338,6 +362,11 @@ class AugmentationSettings(_Section):
     enabled: bool = Field(True, description="Train on synthetic samples.")
     synthetic_loss_weight: float = Field(0.3, ge=0, description="Weight of the cross-entropy of synthetic samples.")
     batch_synthetic: int = Field(100, ge=1, le=MAX_BATCH, description="Synthetic samples per step.")
+    draw_from: DrawFrom = Field(DrawFrom.PRIOR, description="Where synthetic samples come from.")
+    anchored_steps: int = Field(10, ge=0, description="Langevin steps of chains that start at a labelled x.")
+    residual: bool = Field(False, description="Around a labelled x: x + g(z') - g(z) instead of g(z').")
+    targets: Targets = Field(Targets.HARD, description="What synthetic samples are trained toward.")
+    reinitialise: bool = Field(False, description="Train a new label tower and F from the first of these steps on.")
     pool_size: int = Field(10000, ge=1, le=MAX_POOL_SIZE, description="Samples drawn, before the filter.")
     temperature: float = Field(1.0, ge=0, description="Temperature of the chains that draw the pool.")
     decode_noise: bool = Field(False, description="x = g(z) + sigma noise instead of g(z).")
@@ -360,6 +389,14 @@ class AugmentationSettings(_Section):
     def _above_zero(self) -> AugmentationSettings:
         if isinstance(self.entropy_ceiling, float) and self.entropy_ceiling <= 0:
             raise ValueError(f"entropy_ceiling={self.entropy_ceiling} must be above 0 nats: try 1e-6")
+        return self
+
+    @model_validator(mode="after")
+    def _can_encode(self) -> AugmentationSettings:
+        if self.reinitialise and self.draw_from is not DrawFrom.PRIOR:
+            raise ValueError(
+                f"draw_from={self.draw_from.value} needs a trained encoder: use draw_from=prior with reinitialise=true"
+            )
         return self
 
 

@@ -4,6 +4,8 @@ import pytest
 
 from synthsieve.experiments.arms import (
     BASELINE,
+    DRAWN,
+    FRESH_STEPS,
     ORACLE_STEPS,
     PAPER_SVHN,
     POOLED,
@@ -11,18 +13,20 @@ from synthsieve.experiments.arms import (
     Arm,
     Group,
     TableEntry,
+    entries_for,
     label_tower_only,
     oracle_settings,
     settings_of,
     supervised_settings,
     table_entries,
 )
-from synthsieve.settings import Coreset, NetworkKind, Objective
+from synthsieve.settings import Coreset, NetworkKind, Objective, VariantSet
 from synthsieve.training.defaults import settings_for
 from tests.experiments.conftest import SMALL_SETTINGS
 
 SETTINGS = settings_for("digits", overrides=[*SMALL_SETTINGS, "augmentation.entropy_ceiling=0.01"])
 PAPERS = (10_000, 40_000, 100_000, 200_000)
+FURTHER = [TableEntry(Arm.BORN_AGAIN_ALL, 40), *(TableEntry(arm, 0) for arm in DRAWN)]
 
 # arm that branches off -> a pool, its coreset, its entropy filter, pseudo-labels, the implicit form
 EXPECTED = {
@@ -36,6 +40,8 @@ EXPECTED = {
     Arm.PSEUDO: (False, None, None, True, False),
     Arm.CRAIG_PSEUDO: (True, Coreset.CRAIG, True, True, False),
     Arm.IMPLICIT: (False, None, None, False, True),
+    Arm.BORN_AGAIN: (False, None, None, True, False),
+    Arm.BORN_AGAIN_ALL: (True, Coreset.EVERYTHING, False, True, False),
 }
 
 
@@ -59,7 +65,7 @@ def test_an_arm_switches_on_its_own_additions_alone(arm):
 
 
 def test_every_arm_is_a_baseline_or_real_or_has_additions():
-    assert {arm for arm in Arm if arm.branches_off} == set(EXPECTED)
+    assert {arm for arm in Arm if arm.branches_off} == {*EXPECTED, *DRAWN}
     groups = {group: {arm for arm in Arm if arm.group is group} for group in Group}
     assert groups[Group.BASELINE] == {Arm.SUPERVISED}
     assert groups[Group.REAL] == {Arm.PRETRAINED, Arm.REAL_ONLY}
@@ -68,12 +74,21 @@ def test_every_arm_is_a_baseline_or_real_or_has_additions():
     assert settings_of(PRETRAINED, SETTINGS) == SETTINGS.pretrained()
 
 
-@pytest.mark.parametrize("entry", table_entries((40, 80), baselines=False)[1:], ids=lambda entry: entry.slug)
+@pytest.mark.parametrize(
+    "entry", [*table_entries((40, 80), baselines=False)[1:], *FURTHER], ids=lambda entry: entry.slug
+)
 def test_all_else_is_the_same_for_all_arms(entry):
     settings = settings_of(entry, SETTINGS)
     assert settings.pretrained() == SETTINGS.pretrained()
     assert settings.total_steps == SETTINGS.total_steps
     own = {"enabled", "coreset", "pool_size", "entropy_ceiling", "keep_fraction", "require_label"}
+    if entry.arm in (Arm.BORN_AGAIN, Arm.BORN_AGAIN_ALL):
+        assert settings.augmentation.reinitialise
+        own |= {"reinitialise", "learning_rate", "reselect_every"}
+    own |= {name for name in DRAWN.get(entry.arm, {}) if name in ("draw_from", "residual", "targets")}
+    if entry.arm in (Arm.FRESH, Arm.FRESH_SOFT):
+        assert settings.augmentation.pool_size == FRESH_STEPS * settings.augmentation.batch_synthetic
+        own |= {"temperature", "reselect_every"}
     for section in ("augmentation", "pseudo_labels", "implicit"):
         assert getattr(settings, section).model_dump(exclude=own) == getattr(SETTINGS, section).model_dump(exclude=own)
     assert type(settings).model_validate(settings.model_dump()) == settings
@@ -84,10 +99,23 @@ def test_cells_have_names_and_folders_of_their_own(sizes):
     table = table_entries(sizes)
     assert table[:3] == [TableEntry(Arm.SUPERVISED, 0), PRETRAINED, BASELINE]
     assert table_entries(sizes, baselines=False) == table[1:]
-    assert {entry.arm for entry in table} == set(Arm)
+    assert {entry.arm for entry in table} == set(Arm) - {Arm.BORN_AGAIN_ALL, *DRAWN}
     assert len({entry.slug for entry in table}) == len({entry.name for entry in table}) == len(table)
     assert all(entry.slug == entry.slug.lower() and " " not in entry.slug and "+" not in entry.slug for entry in table)
-    assert {entry.arm for entry in table if entry.pool_size} == set(POOLED)
+    assert {entry.arm for entry in table if entry.pool_size} == set(POOLED) - {Arm.BORN_AGAIN_ALL}
+
+
+@pytest.mark.parametrize(("towers", "left_out"), [(1, Arm.STYLE_SWAP), (2, Arm.WITHIN_CLASS)])
+def test_extended_variants_are_all_that_the_towers_allow(towers, left_out):
+    settings = SETTINGS.changed("model", label_latent_dim=0 if towers == 1 else 2)
+    table, extended = (
+        entries_for(settings.changed("comparison", variants=variants, pool_sizes=(40, 80)))
+        for variants in (VariantSet.ALL, VariantSet.EXTENDED)
+    )
+    assert table == tuple(table_entries((40, 80)))
+    assert extended[: len(table)] == table
+    assert {entry.arm for entry in extended} == set(Arm) - {left_out}
+    assert len({entry.slug for entry in extended}) == len(extended)
 
 
 def test_the_papers_cells_are_all_there():
@@ -96,7 +124,7 @@ def test_the_papers_cells_are_all_there():
     assert other_values <= table
     beyond = {entry.arm for entry in table - other_values}
     ours = {Arm.SUPERVISED, Arm.PRETRAINED, Arm.RANDOM, Arm.ENTROPY_RANDOM, Arm.ADACORE, Arm.PSEUDO, Arm.IMPLICIT}
-    assert beyond == ours
+    assert beyond == ours | {Arm.BORN_AGAIN}
     assert TableEntry(Arm.CRAIG, 40_000).name == "entropy + CRAIG, L=40,000"
     assert TableEntry(Arm.CRAIG_PSEUDO, 40_000).slug == "entropy-craig-pl-40000"
 

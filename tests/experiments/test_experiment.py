@@ -129,12 +129,7 @@ def test_check_refuses_a_file_and_runs_of_other_settings_or_data(tmp_path, digit
 def few_labels(out, dataset, *more, seeds=(0, 1)):
     settings = settings_for("made-up.csv", dataset, overrides=[*SMALL_SETTINGS, *more])
     return Experiment(
-        out,
-        Origin("made-up.csv"),
-        settings,
-        seeds,
-        entries_for(settings.comparison),
-        cross_fitting_of(dataset, settings),
+        out, Origin("made-up.csv"), settings, seeds, entries_for(settings), cross_fitting_of(dataset, settings)
     )
 
 

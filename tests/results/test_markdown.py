@@ -4,13 +4,14 @@ import numpy as np
 
 from synthsieve.evaluation.comparison import compare_paired
 from synthsieve.evaluation.fidelity import Manifold, SyntheticTraining, TwoSample
-from synthsieve.experiments.arms import BASELINE, Arm, TableEntry, table_entries
+from synthsieve.experiments.arms import BASELINE, PRETRAINED, Arm, TableEntry, table_entries
 from synthsieve.io.random_streams import numpy_stream
 from synthsieve.results.markdown import (
     NOTHING_TO_CHOOSE_ON,
     all_variants,
     as_markdown,
     baselines,
+    best_without_samples,
     paper_figures,
     paper_shape,
     quality,
@@ -108,6 +109,17 @@ def test_all_variants():
     assert 5 < low < 10 < high < 15
     assert rows[WORSE.name][-1] == "hurts"
     assert lines[-1] == table.paired_comparison.note
+
+
+def test_best_variant_without_samples_has_a_table_of_its_own():
+    arms = {PRETRAINED.name: [np.arange(400) < 360] * 2, BETTER.name: [np.arange(400) < 361] * 2}
+    compared = compare_paired(arms, baseline=PRETRAINED.name, shared_items=True, rng=numpy_stream(0, "best"))
+    table = made_up_table(against_best=compared)
+    rows = rows_of(best_without_samples(table))
+    assert rows[PRETRAINED.name] == ["90.00, 90.00", "90.00", "", "", ""]
+    assert rows[BETTER.name][2::2] == ["+0.25", "cannot tell"]
+    assert "against the best one without" in as_markdown(table)
+    assert "against the best one without" not in as_markdown(made_up_table())
 
 
 def test_other_methods_are_better_or_worse():

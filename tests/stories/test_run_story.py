@@ -18,7 +18,7 @@ from sklearn.datasets import load_digits
 
 from synthsieve import load
 from synthsieve.evaluation.answers import read_answers, write_answers
-from synthsieve.experiments.arms import BASELINE, Arm, TableEntry, table_entries
+from synthsieve.experiments.arms import BASELINE, WITHOUT_SAMPLES, Arm, TableEntry, table_entries
 from tests.experiments.conftest import SMALL_SETTINGS, in_process_pool, work_here
 from tests.stories.test_command_line import synthsieve
 
@@ -92,6 +92,9 @@ def test_run_writes_table_figures_and_model(whole):
     assert list(result["scores"]) == list(table["groups"]) == [*baselines, *names[1:]]
     assert set(result["comparisons"]) == {*names, *CLASSICAL} - {BASELINE.name}
     assert result["test_examples"] == [359]
+    without = {str(arm) for arm in WITHOUT_SAMPLES}
+    assert table["against_best"]["baseline"] in without
+    assert set(table["against_best"]["comparisons"]) == set(names[1:]) - without
     (last,) = table["arms"][CRAIG.name]["selections"][0]
     assert last["drawn"] == 80
     assert 0 <= last["purity"] <= 1  # by the oracle, since most labels are known

@@ -17,7 +17,7 @@ from synthsieve.data.splits import Split
 from synthsieve.errors import ConfigError
 from synthsieve.evaluation.comparison import Choice, ComparisonResult, visible_difference
 from synthsieve.evaluation.metrics import METRIC_NAMES
-from synthsieve.experiments.arms import entries_for, table_entries
+from synthsieve.experiments.arms import entries_for
 from synthsieve.experiments.experiment import Experiment, cross_fitting_of
 from synthsieve.experiments.workers import default_workers
 from synthsieve.io.devices import AUTO, device_of
@@ -123,8 +123,8 @@ def run(
         out: the folder to write to.
         metric: what variants are chosen and compared by; None takes accuracy, or balanced accuracy with unbalanced
             classes.
-        variants: "all" of the paper's table, "standard" or "quick"; None takes standard for tables and vectors,
-            quick for images, sound and text, and all for built-in data sets.
+        variants: "all" of the paper's table, "extended" by further ways to use samples, "standard" or "quick"; None
+            takes standard for tables and vectors, quick for images, sound and text, and all for built-in data sets.
         seeds: repeat everything with this many seeds; with few labels, how often cross-fitting is repeated.
         max_time: about how many seconds the run may take; steps are left out to fit.
         workers: parallel processes; None takes one per core, or one on a GPU; 0 runs everything in this process.
@@ -173,9 +173,10 @@ def reproduce(
     settings = settings_for(dataset, config=preset or TABLE_PRESETS.get(dataset), overrides=overrides or ())
     if not settings.augmentation.steps:
         settings = settings.with_retraining()
-    arms = table_entries(settings.comparison.pool_sizes, baselines=settings.comparison.baselines)
+    if settings.comparison.variants is not VariantSet.EXTENDED:
+        settings = settings.changed("comparison", variants=VariantSet.ALL)
     origin = Origin.of(dataset, data_dir=data_dir)
-    experiment = Experiment(out, origin, settings, tuple(range(seeds)), tuple(arms))
+    experiment = Experiment(out, origin, settings, tuple(range(seeds)), entries_for(settings))
     with locked(out):
         data = origin.load(bar("data"))
         experiment.check(data)
@@ -196,7 +197,7 @@ def _plan(out: Path, origin: Origin, settings: Settings, dataset: Dataset, seeds
     cross_fitting = cross_fitting_of(dataset, settings)
     times = seeds or (1 if cross_fitting is None else settings.comparison.repeats)
     each = tuple(range(settings.seed, settings.seed + times))
-    return Experiment(out, origin, settings, each, entries_for(settings.comparison), cross_fitting)
+    return Experiment(out, origin, settings, each, entries_for(settings), cross_fitting)
 
 
 def _shorten_to(experiment: Experiment, dataset: Dataset, max_time: float, workers: int) -> tuple[Experiment, str]:

@@ -60,11 +60,15 @@ def probabilities(
     With `model.classify = "draw"` every example, in every call, has the same draws of noise. `check` refuses examples
     whose prediction is not finite. Without `calibrated` they are softmax F, whatever `model.calibration` is.
     """
-    noise = torch.randn(DRAWS, model.energy.latent_dim, generator=torch_stream(0, "prediction")).to(model.device)
-    answer = partial(model.predict_proba, noise=noise)
+    answer = partial(model.predict_proba, noise=prediction_noise(model))
     found = predict_rows(answer, model, encoding, x, model.num_classes, check=check, progress=progress)
     found /= found.sum(axis=1, keepdims=True)
     return model.calibration.apply(found) if calibrated else found
+
+
+def prediction_noise(model: GenerativeClassifier) -> Tensor:
+    """The draws of noise that every prediction with `model.classify = "draw"` averages over. (draws, latent_dim)."""
+    return torch.randn(DRAWS, model.energy.latent_dim, generator=torch_stream(0, "prediction")).to(model.device)
 
 
 def latents(model: GenerativeClassifier, encoding: Encoding, x: np.ndarray, *, check: bool = True) -> np.ndarray:

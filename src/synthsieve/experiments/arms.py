@@ -9,10 +9,12 @@ from typing import Any
 from synthsieve.settings import (
     ComparisonSettings,
     Coreset,
+    DrawFrom,
     ModelSettings,
     NetworkKind,
     Objective,
     Settings,
+    Targets,
     Validation,
     VariantSet,
 )
@@ -45,6 +47,13 @@ class Arm(StrEnum):
     PSEUDO = "pseudo-labels"
     CRAIG_PSEUDO = "entropy + CRAIG + PL"
     IMPLICIT = "implicit"
+    BORN_AGAIN = "born again"
+    BORN_AGAIN_ALL = "born again + all synthetic"
+    ANCHORED = "anchored draws"
+    WITHIN_CLASS = "within-class draws"
+    STYLE_SWAP = "style swaps"
+    FRESH = "fresh draws"
+    FRESH_SOFT = "fresh draws, soft targets"
 
     @property
     def group(self) -> Group:
@@ -58,6 +67,13 @@ class Arm(StrEnum):
         return self not in (Arm.SUPERVISED, Arm.PRETRAINED)
 
 
+# What each variant is compared with: the best of those that see no samples, by validation. A variant that is better
+# than one of them alone may only undo harm.
+WITHOUT_SAMPLES = (Arm.PRETRAINED, Arm.REAL_ONLY, Arm.PSEUDO, Arm.BORN_AGAIN)
+WITH_PSEUDO_LABELS = (Arm.PSEUDO, Arm.CRAIG_PSEUDO, Arm.BORN_AGAIN, Arm.BORN_AGAIN_ALL)
+ONCE = 10**9  # steps between selections: a new label tower keeps the pseudo-labels of the one before it
+FRESH_STEPS = 100  # a pool for so many steps, of which each sample is seen once
+
 # Which variants draw a pool, and how they select from it.
 POOLED: dict[Arm, dict[str, Any]] = {
     Arm.ALL: {**NO_FILTER, "coreset": Coreset.EVERYTHING},
@@ -67,6 +83,16 @@ POOLED: dict[Arm, dict[str, Any]] = {
     Arm.CRAIG: {"coreset": Coreset.CRAIG},
     Arm.ADACORE: {"coreset": Coreset.ADACORE},
     Arm.CRAIG_PSEUDO: {"coreset": Coreset.CRAIG},
+    Arm.BORN_AGAIN_ALL: {**NO_FILTER, "coreset": Coreset.EVERYTHING},
+}
+# Variants that draw samples as they need them.
+FRESH: dict[str, Any] = {**POOLED[Arm.ALL], "temperature": 0.25, "reselect_every": FRESH_STEPS}
+DRAWN: dict[Arm, dict[str, Any]] = {
+    Arm.ANCHORED: {"draw_from": DrawFrom.LABELED, "residual": True},
+    Arm.WITHIN_CLASS: {"draw_from": DrawFrom.WITHIN_CLASS, "residual": True},
+    Arm.STYLE_SWAP: {"draw_from": DrawFrom.STYLE_SWAP},
+    Arm.FRESH: FRESH,
+    Arm.FRESH_SOFT: {**FRESH, "targets": Targets.SOFT},
 }
 
 
@@ -102,16 +128,25 @@ VARIANTS = {
 }
 
 
-def entries_for(settings: ComparisonSettings) -> tuple[TableEntry, ...]:
-    """The variants of the settings: all of the paper's table, or the standard or quick ones at the smallest L."""
-    if settings.variants is VariantSet.ALL:
-        return tuple(table_entries(settings.pool_sizes, baselines=settings.baselines))
-    chosen = [arm for arm in VARIANTS[settings.variants] if settings.baselines or arm.group is not Group.BASELINE]
-    return tuple(TableEntry(arm, settings.pool_sizes[0] if arm in POOLED else 0) for arm in chosen)
+def entries_for(settings: Settings) -> tuple[TableEntry, ...]:
+    """The variants of the settings: all of the paper's table, or the standard or quick ones at the smallest L.
+
+    The extended ones are those of the table and further ways to use samples; style swaps need two towers.
+    """
+    given, table = settings.comparison, []
+    if given.variants in VARIANTS:
+        arms = [arm for arm in VARIANTS[given.variants] if given.baselines or arm.group is not Group.BASELINE]
+    else:
+        table = table_entries(given.pool_sizes, baselines=given.baselines)
+        left_out = Arm.WITHIN_CLASS if settings.model.label_latent_dim else Arm.STYLE_SWAP
+        further = given.variants is VariantSet.EXTENDED
+        arms = [arm for arm in (Arm.BORN_AGAIN_ALL, *DRAWN) if further and arm is not left_out]
+    return (*table, *(TableEntry(arm, given.pool_sizes[0] if arm in POOLED else 0) for arm in arms))
 
 
 def table_entries(pool_sizes: tuple[int, ...], *, baselines: bool = True) -> list[TableEntry]:
-    """The paper's table for these L, with further variants: filters alone at the small L, CRAIG at every one.
+    """The paper's table for these L, with further variants: filters alone at the small L, CRAIG at every one, and a new
+    label tower trained with pseudo-labels.
 
     With `baselines` the supervised baseline comes first.
     """
@@ -129,8 +164,9 @@ def table_entries(pool_sizes: tuple[int, ...], *, baselines: bool = True) -> lis
         Arm.PSEUDO: [0],
         Arm.CRAIG_PSEUDO: [main],
         Arm.IMPLICIT: [0],
+        Arm.BORN_AGAIN: [0],
     }
-    return [TableEntry(arm, size) for arm in Arm for size in sizes[arm]]
+    return [TableEntry(arm, size) for arm in Arm for size in sizes.get(arm, [])]
 
 
 def settings_of(entry: TableEntry, settings: Settings) -> Settings:
@@ -139,11 +175,18 @@ def settings_of(entry: TableEntry, settings: Settings) -> Settings:
         return supervised_settings(settings)
     if entry.arm is Arm.PRETRAINED:
         return settings.pretrained()
-    augmentation = {"enabled": entry.arm in POOLED, **POOLED.get(entry.arm, {})}
+    own = POOLED.get(entry.arm, {}) | DRAWN.get(entry.arm, {})
+    augmentation = {"enabled": bool(own), **own}
     if entry.pool_size:
         augmentation["pool_size"] = entry.pool_size
+    if entry.arm in (Arm.FRESH, Arm.FRESH_SOFT):
+        augmentation["pool_size"] = FRESH_STEPS * settings.augmentation.batch_synthetic
+    pseudo_labels: dict[str, Any] = {"enabled": entry.arm in WITH_PSEUDO_LABELS}
+    if entry.arm in (Arm.BORN_AGAIN, Arm.BORN_AGAIN_ALL):
+        augmentation |= {"reinitialise": True, "learning_rate": 1.0, "reselect_every": ONCE}
+        pseudo_labels["reselect_every"] = ONCE
     settings = settings.changed("augmentation", **augmentation)
-    settings = settings.changed("pseudo_labels", enabled=entry.arm in (Arm.PSEUDO, Arm.CRAIG_PSEUDO))
+    settings = settings.changed("pseudo_labels", **pseudo_labels)
     settings = settings.changed("implicit", enabled=entry.arm is Arm.IMPLICIT)
     return settings.model_copy(update={"comparison": ComparisonSettings()})  # no variant depends on the others
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from synthsieve.data.dataset import UNLABELED, Dataset
@@ -30,6 +31,7 @@ from synthsieve.experiments.arms import (
     BASELINE,
     ORACLE,
     PRETRAINED,
+    WITHOUT_SAMPLES,
     Group,
     TableEntry,
     oracle_settings,
@@ -235,10 +237,30 @@ class Experiment:
         measured = self.answers("test")
         if self._parts_measure:
             measured[CHOSEN] = self._nested_choice()
+        return self._compare(measured, BASELINE.name)
+
+    def comparison_with_best(self) -> ComparisonResult | None:
+        """Every variant with samples against the best one without, which validation rows choose, on test rows.
+
+        A variant that is better than real data alone, but not than this one, may only undo harm. None without
+        validation rows.
+        """
+        validation, metric = self.answers("validation"), self.settings.comparison.metric
+        scores = {name: float(np.mean([one.score(metric) for one in each])) for name, each in validation.items()}
+        without = [entry.name for entry in self.entries if entry.arm in WITHOUT_SAMPLES and entry.name in scores]
+        samples = [
+            entry for entry in self.entries if entry.arm.group is Group.SYNTHETIC and entry.arm not in WITHOUT_SAMPLES
+        ]
+        if not without or not samples:
+            return None
+        best, test = max(without, key=lambda name: scores[name]), self.answers("test")
+        return self._compare({name: test[name] for name in (best, *(entry.name for entry in samples))}, best)
+
+    def _compare(self, measured: dict[str, list[Answers]], baseline: str) -> ComparisonResult:
         first = RunDirectory.open(self.pretrained(Unit(self.seeds[0])))
         return compare_paired(
             measured,
-            baseline=BASELINE.name,
+            baseline=baseline,
             shared_items=self._parts_measure or first.split.test_is_own,
             rng=numpy_stream(0, "paired_comparison"),
             metric=self.settings.comparison.metric,
@@ -274,6 +296,7 @@ class Experiment:
 
     def report(self, paired_comparison: ComparisonResult, choice: Choice | None) -> dict[str, Any]:
         """All figures with settings, seeds and versions, for JSON."""
+        against_best = self.comparison_with_best()
         whole = {unit: RunDirectory.open(self.pretrained(unit)) for unit in self.whole_units}
         split = whole[Unit(self.seeds[0])].split
         validation, test, metric = self.answers("validation"), self.answers("test"), self.settings.comparison.metric
@@ -292,6 +315,7 @@ class Experiment:
             "oracle_accuracy": None if oracle is None else float(oracle.right.mean()),
             "pretrained": {str(unit.seed): _best_row(self.pretrained(unit)) for unit in whole},
             "paired_comparison": paired_comparison.as_dict(),
+            "against_best": None if against_best is None else against_best.as_dict(),
             "choice": None if choice is None else choice.as_dict(),
             "validation": {name: [one.score(metric) for one in each] for name, each in validation.items()},
             "metrics": {

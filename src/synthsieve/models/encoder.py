@@ -100,9 +100,14 @@ class Encoder(nn.Module):
         assert self.label_tower is not None
         return _posterior(_scale_gradient(self.label_tower, x, share.label))
 
+    @property
+    def classifying_tower(self) -> nn.Module:
+        """The label tower, or the only tower."""
+        return self.style_tower if self.label_tower is None else self.label_tower
+
     def embed(self, x: Tensor) -> Tensor:
         """x in the numbers in which smoothness is measured: x itself, unless its tower has `embed`."""
-        tower = self.style_tower if self.label_tower is None else self.label_tower
+        tower = self.classifying_tower
         embedded: Tensor = tower.embed(x) if hasattr(tower, "embed") else x  # type: ignore[operator]
         return embedded
 
@@ -111,7 +116,7 @@ class Encoder(nn.Module):
 
         It skips the style tower where only the label latents matter; with one tower all of z comes from `embedded`.
         """
-        tower = self.style_tower if self.label_tower is None else self.label_tower
+        tower = self.classifying_tower
         latents = _posterior(getattr(tower, "forward_embedded", tower)(embedded)).mean
         return latents if self.label_tower is None else torch.cat([latents, mean[:, self.label_latent_dim :]], dim=1)
 

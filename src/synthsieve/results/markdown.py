@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from synthsieve.evaluation.comparison import ComparisonResult
 from synthsieve.experiments.arms import BASELINE, PAPER_BASELINE, PAPER_SVHN, Arm, TableEntry
 from synthsieve.results.table import QualityRecord, ResultsTable
 
@@ -37,6 +38,7 @@ def as_markdown(table: ResultsTable, *, beside_paper: bool = False) -> str:
         "",
         *all_variants(table),
         "",
+        *(best_without_samples(table) if table.against_best is not None else []),
         *baselines(table),
         "## Selections",
         "",
@@ -86,15 +88,34 @@ def paper_figures() -> list[str]:
     return ["", "The paper's Table 1 (Wide ResNet, 1,200,000 steps):", "", *_by_pool_size(cells)]
 
 
+def best_without_samples(table: ResultsTable) -> list[str]:
+    """Every variant with samples against the best one without."""
+    compared = table.against_best
+    assert compared is not None
+    return [
+        "## Every variant with samples against the best one without",
+        "",
+        f"Of the variants without samples, {compared.baseline} has the best validation score. A variant that is better "
+        "than real data alone, but not than this one, may only undo harm.",
+        "",
+        *_rows(table, compared),
+        "",
+    ]
+
+
 def all_variants(table: ResultsTable) -> list[str]:
     """A row for each variant: score of each seed, mean, difference, interval, verdict."""
     compared = table.paired_comparison
+    lines = _rows(table, compared)
+    return [*lines, "", compared.note] if compared.note else lines
+
+
+def _rows(table: ResultsTable, compared: ComparisonResult) -> list[str]:
     rows = [
         (arm.name, ", ".join(f"{100 * score:.2f}" for score in arm.scores), *row[1:4], "" if not row[2] else row[4])
         for arm, row in zip(compared.arms, compared.rows(table.other_methods), strict=True)
     ]
-    lines = _markdown_table(("variant", "each seed", "mean", "difference", "95 % interval", "verdict"), rows)
-    return [*lines, "", compared.note] if compared.note else lines
+    return _markdown_table(("variant", "each seed", "mean", "difference", "95 % interval", "verdict"), rows)
 
 
 def baselines(table: ResultsTable) -> list[str]:

@@ -27,7 +27,7 @@ FILE = "table.json"
 
 def _comparison_fields(value: Any) -> Any:
     """`ComparisonResult.as_dict` as the fields of a ComparisonResult."""
-    if isinstance(value, ComparisonResult):
+    if value is None or isinstance(value, ComparisonResult):
         return value
     renamed = {"differences": "differences", "interval": "interval_95", "differing": "differing_answers"}
     compared = value["comparisons"].items()
@@ -138,6 +138,10 @@ class ResultsTable(_Record):
     labels_for_choosing: int  # those of them that trained no model
     oracle_accuracy: float | None  # of the classifier that purity is measured by
     paired_comparison: Annotated[ComparisonResult, BeforeValidator(_comparison_fields), PlainSerializer(_plain)]
+    # of variants with samples, with the best without them; None without validation rows, and in older files
+    against_best: Annotated[ComparisonResult | None, BeforeValidator(_comparison_fields), PlainSerializer(_plain)] = (
+        None
+    )
     choice: Annotated[Choice | None, BeforeValidator(_choice_fields), PlainSerializer(_plain)]
     validation: dict[str, list[float]]  # the score of each seed
     metrics: dict[str, Metrics]  # on test
@@ -188,6 +192,11 @@ class ResultsTable(_Record):
     def comparisons(self) -> dict[str, Comparison]:
         """Every variant and method but the baseline."""
         return {one.arm: one for one in self.paired_comparison.comparisons}
+
+    def of_best(self, name: str) -> Comparison | None:
+        """A variant with samples against the best one without; None where it was not compared."""
+        found = () if self.against_best is None else self.against_best.comparisons
+        return next((one for one in found if one.arm == name), None)
 
     @property
     def means(self) -> dict[str, float]:

@@ -27,7 +27,7 @@ from synthsieve.io.tensors import named_tensors
 from synthsieve.models.classifier import GenerativeClassifier
 from synthsieve.selection.curvature import CurvatureState
 from synthsieve.selection.entropy import entropy_of_logits, filter_by_entropy
-from synthsieve.settings import AugmentationSettings, PseudoLabelSettings, Settings
+from synthsieve.settings import AugmentationSettings, DrawFrom, PseudoLabelSettings, Settings
 from synthsieve.training import checkpoint
 from synthsieve.training.augment import augment, model_hash
 from synthsieve.training.data import TrainingData
@@ -70,6 +70,8 @@ def is_due(step: int, settings: Settings) -> bool:
 
 def _is_due(step: int, settings: Settings, part: AugmentationSettings | PseudoLabelSettings) -> bool:
     since = step - settings.augment_from_step
+    if part is settings.augmentation and settings.augmentation.draw_from is not DrawFrom.PRIOR:
+        return False  # each step draws its own
     return part.enabled and since >= 0 and since % part.reselect_every == 0
 
 

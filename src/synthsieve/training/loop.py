@@ -25,7 +25,7 @@ from synthsieve.training.parallel import SINGLE_PROCESS, ProcessGroup
 from synthsieve.training.recorder import Position, Recorder, RunRecorder
 from synthsieve.training.run_dir import RunDirectory
 from synthsieve.training.state import CPU, TrainState, non_finite
-from synthsieve.training.step import learn_labels, take_step
+from synthsieve.training.step import learn_labels, take_step, with_synthetic
 
 TIMED_STEPS = 5
 SHARE = 0.9  # of a given time is planned for steps; the rest is for reading, evaluating and writing
@@ -132,6 +132,8 @@ def train(
                 recorder.save_extra_data(state, chosen)
                 position.batches.add(chosen)
                 position.extra_data = chosen
+            if settings.augmentation.reinitialise and state.step == settings.augment_from_step:
+                state.reinitialise()
 
             take_step(state, next(position.batches))
             position.history.add(state.metrics)
@@ -190,7 +192,7 @@ class Trial:
         batches.add(extra_data)
         state.model.train()
         for _ in range(state.settings.augmentation.trial_steps):
-            learn_labels(state, next(batches))
+            learn_labels(state, with_synthetic(state, next(batches)))
             state.step += 1
             state.average()
         scores, _ = self.data.score_validation(state.averaged, state.settings)

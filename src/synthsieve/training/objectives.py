@@ -51,7 +51,10 @@ def elbo(model: GenerativeClassifier, x: Tensor, q: Posterior, z_posterior: Tens
 
 
 def cross_entropy(logits: Tensor, y: Tensor, weights: Tensor | None = None) -> Tensor:
-    """Mean of -log softmax(logits)[y], weighted where there are weights (Algorithm 1, steps 6 and 8)."""
+    """Mean of -log softmax(logits)[y], weighted where there are weights (Algorithm 1, steps 6 and 8).
+
+    y: classes (n,), or soft targets (n, num_classes), for which it is -sum_y p(y) log softmax(logits)[y].
+    """
     each = torch.nn.functional.cross_entropy(logits, y, reduction="none")
     return each.mean() if weights is None else (weights * each).mean()
 

@@ -19,11 +19,11 @@ from synthsieve.io.precision import require_bfloat16
 from synthsieve.io.random_streams import torch_stream
 from synthsieve.models.classifier import GenerativeClassifier
 from synthsieve.models.networks.layers import attach_rng
-from synthsieve.settings import GradientThrough, Precision, Schedule, Settings, TrainingSettings
+from synthsieve.settings import DrawFrom, GradientThrough, Precision, Schedule, Settings, TrainingSettings
 from synthsieve.training.parallel import SINGLE_PROCESS, ProcessGroup, shard_rng
 
 CPU = torch.device("cpu")
-STREAMS = ("posterior", "chains", "dropout", "smoothness", "implicit")
+STREAMS = ("posterior", "chains", "dropout", "smoothness", "implicit", "anchored")
 
 
 @dataclass
@@ -85,6 +85,22 @@ class TrainState:
             return nullcontext()
         return torch.autocast(self.model.device.type, dtype=torch.bfloat16, cache_enabled=False)
 
+    @property
+    def label_steps(self) -> int:
+        """Steps that the label tower has been trained for."""
+        first = self.settings.augment_from_step if self.settings.augmentation.reinitialise else 0
+        return self.step - first if self.step >= first else self.step
+
+    def reinitialise(self) -> None:
+        """New initial weights of the label tower (or the only tower) and of F, averaged too; optimisers begin anew."""
+        new = build_networks(
+            self.settings, self.model.input_spec, self.model.num_classes, stream=f"initial weights/{self.step}"
+        )
+        for model in (self.model, self.averaged):
+            model.energy.load_state_dict(new.energy.state_dict())
+            model.encoder.classifying_tower.load_state_dict(new.encoder.classifying_tower.state_dict())
+        self.optimisers = _optimisers(self.model, self.settings.training)
+
     @torch.no_grad()
     def average(self) -> None:
         """Move the averaged weights toward the weights: slowly late, quickly in the first steps."""
@@ -133,12 +149,28 @@ def init(
 
 
 def build_networks(
-    settings: Settings, input_spec: InputSpec | tuple[int, ...], num_classes: int
+    settings: Settings,
+    input_spec: InputSpec | tuple[int, ...],
+    num_classes: int,
+    *,
+    stream: str = "initial weights",
 ) -> GenerativeClassifier:
     """The networks with their initial weights; a ConfigError where the settings do not fit the data."""
-    rng = torch_stream(settings.seed, "initial weights")
+    rng = torch_stream(settings.seed, stream)
     model = GenerativeClassifier(settings.model, input_spec, num_classes, rng=rng)
-    implicit = settings.implicit
+    implicit, augmentation = settings.implicit, settings.augmentation
+    if augmentation.draw_from is DrawFrom.STYLE_SWAP and model.encoder.label_tower is None:
+        raise ConfigError(
+            "augmentation.draw_from=style-swap needs label latents and style latents, but there is one tower: set "
+            "model.label_latent_dim, or use within-class",
+            code="one-tower",
+        )
+    if augmentation.draw_from is not DrawFrom.PRIOR and augmentation.residual and not model.generator.differentiable:
+        raise ConfigError(
+            f"augmentation.residual adds what the generator cannot draw to its x, but {model.input_spec.kind} has no "
+            "numbers to add: set it to false",
+            code="no-residual",
+        )
     if implicit.enabled and implicit.gradient is not GradientThrough.NOTHING and not model.generator.differentiable:
         raise ConfigError(
             f"implicit.gradient={implicit.gradient.value} needs a generator whose x has a gradient, but that of "
@@ -184,15 +216,19 @@ def non_finite(step: int, metric: str, number: float) -> NonFiniteLossError:
 def rate_at(step: int, settings: Settings) -> float:
     """The learning rate's factor at `step`: up a line over `warmup` steps, then level, or down a cosine to 1/20.
 
-    The steps after `training.steps` start again at `augmentation.learning_rate`, with another cosine.
+    The steps after `training.steps` start again at `augmentation.learning_rate`, with another cosine; a new label tower
+    has the warm-up, too.
     """
     training, augmentation = settings.training, settings.augmentation
     if step < training.steps:
         top = min(1.0, (step + 1) / (training.warmup + 1))
         done = max(0.0, step - training.warmup) / max(1, training.steps - training.warmup)
     else:
+        since = step - training.steps
         top = augmentation.learning_rate
-        done = (step - training.steps) / max(1, augmentation.steps)
+        if augmentation.reinitialise:
+            top *= min(1.0, (since + 1) / (training.warmup + 1))
+        done = since / max(1, augmentation.steps)
     if training.schedule is Schedule.CONSTANT:
         return top
     return top * (0.05 + 0.95 * 0.5 * (1 + math.cos(math.pi * min(1.0, done))))

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from synthsieve.evaluation.predict import prediction_noise
 from synthsieve.models.encoder import GradientScale, Posterior
 from synthsieve.models.networks.layers import fixed_statistics, without_dropout
 from synthsieve.sampling import langevin
-from synthsieve.settings import ChainStart, Classify, Latents, Objective
-from synthsieve.training import objectives
+from synthsieve.settings import ChainStart, Classify, DrawFrom, Latents, Objective, Targets
+from synthsieve.training import anchored, objectives
 from synthsieve.training.drift import MAX_LOGIT
 from synthsieve.training.implicit import implicit_cross_entropy
 from synthsieve.training.state import TrainState, ramp_at
@@ -22,7 +23,8 @@ from synthsieve.training.state import TrainState, ramp_at
 LABELS_ONLY = GradientScale(label=1.0, style=0.0)
 
 
-Examples = tuple[Tensor, Tensor, Tensor]  # x (n, *shape), y int64 (n,), weights (n,) of mean about 1
+# x (n, *shape), y int64 (n,) or probabilities (n, num_classes), weights (n,) of mean about 1
+Examples = tuple[Tensor, Tensor, Tensor]
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ class Batch:
         labeled_weights: (n,), of mean about 1; None where all weights are equal.
         unlabeled_x: (m, *shape); empty without unlabelled data, and for supervised training.
         class_shares: (num_classes,), how often each class is expected among unlabelled x; None: all equally often.
-        synthetic: of the coreset that step 7 selected; None before it.
+        synthetic: of the coreset that step 7 selected, or drawn around the labelled x; None before it.
         pseudo: unlabelled x with the label predicted; None without them.
     """
 
@@ -64,6 +66,7 @@ def take_step(state: TrainState, batch: Batch) -> None:
     """Steps 2 to 6 and 8 of Algorithm 1; supervised training takes step 6 alone. Step 7 comes between some steps."""
     state.model.train()
     state.metrics.clear()
+    batch = with_synthetic(state, batch)
     seen = None
     if state.settings.training.objective is Objective.JOINT:
         x = _elbo_examples(state, batch)
@@ -76,6 +79,27 @@ def take_step(state: TrainState, batch: Batch) -> None:
     learn_labels(state, batch, seen)  # steps 6 and 8, one update: under Adam a second one would cancel its coefficient
     state.step += 1
     state.average()
+
+
+def with_synthetic(state: TrainState, batch: Batch) -> Batch:
+    """The batch with samples around its labelled x, where there is no pool, and with soft targets, if asked for."""
+    settings = state.settings.augmentation
+    if settings.enabled and settings.draw_from is not DrawFrom.PRIOR and state.step >= state.settings.augment_from_step:
+        x, y = anchored.draw(
+            state.averaged,
+            (batch.labeled_x, batch.labeled_y, batch.unlabeled_x),
+            settings.batch_synthetic // state.group.size,
+            settings=settings,
+            step_size=state.settings.sampling.step_size,
+            rng=state.rngs["anchored"],
+        )
+        batch = replace(batch, synthetic=(x, y, torch.ones(len(y), device=x.device)))
+    if settings.targets is Targets.SOFT and batch.synthetic is not None:
+        x, _, weights = batch.synthetic
+        with torch.no_grad():
+            soft = state.averaged.predict_proba(x, noise=prediction_noise(state.averaged))
+        batch = replace(batch, synthetic=(x, soft, weights))
+    return batch
 
 
 def sample_prior(state: TrainState, z_posterior: Tensor) -> Tensor:
@@ -238,7 +262,7 @@ def _unlabeled_loss(
         metrics["mutual_information"] = objectives.mutual_information(
             logits, None if state.group.single else state.group.mean, class_shares=class_shares
         )
-        weight = settings.mutual_information_weight * ramp_at(state.step, settings.mutual_information_ramp)
+        weight = settings.mutual_information_weight * ramp_at(state.label_steps, settings.mutual_information_ramp)
         loss = loss - weight * metrics["mutual_information"]
     log_p = logits.detach().log_softmax(dim=1)
     target = objectives.confident_target(log_p, settings.confident_above)
@@ -256,7 +280,7 @@ def _unlabeled_loss(
             metrics["roughness"] = objectives.roughness(
                 classify, embedded, log_p, radius=radius, rng=rng, target=target, probing=probing
             )
-            weight = settings.smoothness_weight * ramp_at(state.step, settings.smoothness_ramp)
+            weight = settings.smoothness_weight * ramp_at(state.label_steps, settings.smoothness_ramp)
             loss = loss + weight * metrics["roughness"]
         if settings.latent_smoothness_weight:
             moving, radius = mean[:, _first_moved(state) :], settings.latent_smoothness_radius
@@ -264,7 +288,7 @@ def _unlabeled_loss(
             metrics["latent_roughness"] = objectives.roughness(
                 classify, moving, log_p, radius=radius, rng=rng, move=move, target=target, probing=probing
             )
-            weight = settings.latent_smoothness_weight * ramp_at(state.step, settings.latent_smoothness_ramp)
+            weight = settings.latent_smoothness_weight * ramp_at(state.label_steps, settings.latent_smoothness_ramp)
             loss = loss + weight * metrics["latent_roughness"]
     return loss
 

@@ -106,6 +106,18 @@ def test_pseudo_labels_are_not_synthetic_samples():
     assert "pseudo-labels of real examples are kept instead: +2.00 points on test" in answer.sentence
 
 
+def test_help_that_may_only_undo_harm_is_not_called_help():
+    made = table_json(CRAIG, craig="helps")
+    made["against_best"] = made["paired_comparison"] | {"baseline": "pretrained"}
+    compared = made["paired_comparison"]["comparisons"]
+    made["against_best"]["comparisons"] = {CRAIG: compared[CRAIG]}
+    assert answer_of(ResultsTable.model_validate(made)).word == "Yes"
+    made["against_best"]["comparisons"] = {CRAIG: compared["entropy, L=60"]}  # zero lies in its interval
+    answer = answer_of(ResultsTable.model_validate(made))
+    assert answer.word.startswith("Cannot tell")
+    assert "against pretrained, the best without samples" in answer.sentence
+
+
 def test_next_steps():
     steps = " ".join(answer_of(made_up_table(CRAIG, craig="helps", seeds=range(5))).next_steps)
     assert "the model of entropy + CRAIG" in steps

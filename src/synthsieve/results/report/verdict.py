@@ -52,7 +52,7 @@ def answer_of(table: ResultsTable) -> Answer:
     kept = table.kept
     if table.choice is None:
         word, text = "Cannot tell", f"there are no labels to choose on, so {BASELINE_KEPT}."
-    elif kept in table.arms and table.arms[kept].arm is Arm.PSEUDO:  # they add no synthetic samples
+    elif kept in table.arms and table.arms[kept].arm in (Arm.PSEUDO, Arm.BORN_AGAIN):  # they add no synthetic samples
         one = table.comparisons[kept]
         result = f"{points(one.difference)} points on test ({span(*one.interval)}), {one.verdict}"
         word, text = "No", f"pseudo-labels of real examples are kept instead: {result}."
@@ -126,6 +126,14 @@ def _variant_kept(table: ResultsTable, kept: str) -> tuple[str, str]:
         one, name = table.comparisons[CHOSEN], f"{kept} (chosen on validation, measured on labels that did not choose)"
     difference, interval = points(one.difference), span(*one.interval)
     if one.verdict is Verdict.HELPS:
+        best, stricter = table.against_best, table.of_best(kept)
+        if best is not None and stricter is not None and stricter.verdict is not Verdict.HELPS:  # it may only undo harm
+            return (
+                f"Cannot tell from {table.measured_labels:,} labels",
+                f"{name} adds {difference} points to real data alone on test (95 % interval {interval}), but against "
+                f"{best.baseline}, the best without samples, it is at {points(stricter.difference)} "
+                f"({span(*stricter.interval)}).",
+            )
         return "Yes", f"{name} adds {difference} points on test (95 % interval {interval})."
     if one.verdict is Verdict.HURTS:
         return "No", f"{name} is better on validation, but on test it is at {difference} points ({interval})."
