@@ -65,7 +65,7 @@ def whole(tmp_path_factory):
         "digits: 60 labels of 10 classes (0 6, 1 6, 2 6, 3 6, 4 6, 5 6, 6 6, 7 6, ...), 1,235 unlabelled examples",
         "143 labelled rows choose the model, 359 measure it",
         "with 359 labels to measure on, differences below about 3 points of accuracy cannot be detected",
-        "training 13 variants, 7 baselines, 1 seed",
+        "training 14 variants, 7 baselines, 1 seed",
     ):
         assert sentence in done.stderr
     return out, json.loads(done.stdout)

@@ -13,6 +13,7 @@ from synthsieve.data import in_memory
 from synthsieve.data.containers import as_items
 from synthsieve.data.modalities.encoding import from_json
 from synthsieve.errors import CheckpointError, InputError
+from synthsieve.io.devices import AUTO
 from synthsieve.io.tensors import invalid_as_damaged, named_tensors, read_tensors, tensors_under, write_tensors
 from synthsieve.io.versions import versions
 from synthsieve.models.calibration import Calibration
@@ -59,7 +60,7 @@ def save(estimator: Estimator, path: Path) -> Path:
     return path
 
 
-def load(cls: type[Any], path: Path, device: Any) -> Estimator:
+def load(cls: type[Any], path: Path, device: Any = AUTO) -> Estimator:
     """The estimator that `save` wrote, to be used on `device`."""
     if path.is_dir():
         message = f"{path} is a folder, not a file that save() wrote: open it with synthsieve.load({path.name!r})"

@@ -135,7 +135,7 @@ class Experiment:
 
     @property
     def describe_size(self) -> str:
-        """`13 variants, 7 baselines, 2 seeds`."""
+        """`14 variants, 7 baselines, 2 seeds`."""
         baselines = sum(entry.arm.group is Group.BASELINE for entry in self.entries)
         counts = {"variant": len(self.entries) - baselines}
         counts["baseline"] = baselines + (len(CLASSICAL) if self.settings.comparison.baselines else 0)

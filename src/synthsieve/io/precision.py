@@ -52,7 +52,7 @@ def try_bfloat16(device: str) -> PrecisionTest:
     """The result of the test on a torch device, by a process of its own; once per process."""
     command = [sys.executable, "-m", "synthsieve.io.precision", device]
     try:
-        done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=TIMEOUT)
+        done = subprocess.run(command, check=False, capture_output=True, text=True, encoding="utf-8", timeout=TIMEOUT)
         if done.returncode < 0:
             return PrecisionTest(failure=f"its test ended with {signal.Signals(-done.returncode).name}")
         if done.returncode:
