@@ -82,6 +82,11 @@ class Classifier(nn.Module):
         """Class logits. (n, *shape), or embedded x -> (n, num_classes)."""
         return self.energy.class_logits(self.features(x))
 
+    def of_embedded(self, embedded: Tensor) -> Tensor:
+        """Class logits of x after `encoder.embed`. (n, *) -> (n, num_classes)."""
+        style = embedded.new_zeros(len(embedded), self.encoder.label_latent_dim + self.encoder.style_latent_dim)
+        return self.energy.class_logits(self.encoder.with_style_of(embedded, style))
+
 
 class BenchmarkMethod(ABC):
     """One method in training. A method says in `init` what it consists of, in `step` how it learns from a batch.
@@ -205,7 +210,7 @@ class BenchmarkMethod(ABC):
 
     def embed(self, x: Tensor) -> Tensor:
         """x as continuous numbers, which the network takes too: x itself but for text."""
-        return self.network.encoder.embed(x)
+        return x if x.is_floating_point() else self.network.encoder.embed(x)
 
     def logits(self, *parts: Tensor) -> tuple[Tensor, ...]:
         """Logits of several batches in one pass, so that a batch norm sees all of them."""

@@ -29,7 +29,7 @@ class VAT(BenchmarkMethod):
     def step(self, batch: Batch) -> None:
         labeled, unlabeled = self.logits(batch.labeled_x, batch.unlabeled_x)
         log_p = unlabeled.detach().log_softmax(dim=1)
-        u, rng = self.embed(batch.unlabeled_x), self.rngs["noise"]
+        u, rng = self.network.encoder.embed(batch.unlabeled_x), self.rngs["noise"]
         with fixed_statistics(self.network):
-            roughness = objectives.roughness(self.network, u, log_p, radius=self.radius, rng=rng)
+            roughness = objectives.roughness(self.network.of_embedded, u, log_p, radius=self.radius, rng=rng)
         self.descend(self.cross_entropy(labeled, batch) + roughness + entropy(unlabeled))
