@@ -38,7 +38,7 @@ OFTEN = [
 SLOW_TO_LEARN = {"vae-m1m2": 300}  # steps
 
 
-def task_of(x, y, labeled, *, seed=0, overrides=()):
+def task_of(x, y, labeled, *, seed=0, overrides=(), kind=Kind.VECTOR, preset="vector-minutes"):
     """The first 200 rows measure, the next 50 choose, the others train; `labeled` of each class have labels."""
     x, visible = x.astype(np.float32), np.full(len(y), UNLABELED)
     for label in range(int(y.max()) + 1):
@@ -47,9 +47,9 @@ def task_of(x, y, labeled, *, seed=0, overrides=()):
     parts = {"train": slice(250, None), "validation": slice(200, 250), "test": slice(0, 200)}
     labels = {"train": visible, "validation": y, "test": y}
     sets = {part: Examples(x[rows], labels[part][rows].astype(np.int64)) for part, rows in parts.items()}
-    dataset = Dataset("toy", Kind.VECTOR, tuple("abc"[: int(y.max()) + 1]), **sets)
+    dataset = Dataset("toy", kind, tuple("abc"[: int(y.max()) + 1]), **sets)
     settings = load_settings(
-        "vector-minutes", [*SMALL_SETTINGS, *overrides], {"seed": seed, "comparison": {"metric": "accuracy"}}
+        preset, [*SMALL_SETTINGS, *overrides], {"seed": seed, "comparison": {"metric": "accuracy"}}
     )
     return Task(TrainingData.prepare(dataset, settings), settings)
 
@@ -90,6 +90,15 @@ def test_unlabeled_rows_help_on_two_moons(name):
     if name == "ours":
         task = Task(task.data, task.settings, share=steps / task.settings.training.steps)
     assert accuracy(trained(name, task, steps), task) > accuracy(trained("supervised", task, steps), task) + 0.02
+
+
+@pytest.mark.parametrize("name", ["vat", "fixmatch", "mean-teacher", "mixmatch", "pi-model"])
+def test_colour_images_that_the_encoder_sees_in_grey(name):
+    x = np.random.default_rng(0).uniform(-1, 1, (400, 3, 8, 8))
+    view = ["model.view=grey-contrast", "model.label_latent_dim=2", "model.label_width=4", "model.encoder_width=4"]
+    task = task_of(x, np.arange(400) % 2, 5, overrides=view, kind=Kind.IMAGE, preset="image-minutes")
+    found = answers_on(trained(name, task, 2), task, "test").probabilities
+    assert np.allclose(found.sum(axis=1), 1, atol=1e-5)
 
 
 def cost_of(name, task):
