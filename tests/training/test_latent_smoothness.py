@@ -5,6 +5,7 @@ import torch
 
 from synthsieve.data.origin import Origin
 from synthsieve.settings import load_settings
+from synthsieve.training import objectives
 from synthsieve.training import step as steps
 from synthsieve.training.batches import BatchSource
 from synthsieve.training.defaults import default_preset
@@ -67,6 +68,24 @@ def test_radius_zero_leaves_nothing_to_learn(ready):
     train_state, x = ready("training.latent_smoothness_radius=0")
     _, rough = loss_of(train_state, x)
     assert rough.item() == pytest.approx(0.0, abs=1e-6)
+
+
+def test_targets_of_the_averaged_weights(ready):
+    train_state, x = ready("training.latent_smoothness_radius=0", "training.average_targets=true")
+    _, rough = loss_of(train_state, x)
+    assert rough.item() == pytest.approx(0.0, abs=1e-6)  # both weights are still the same
+    with torch.no_grad():
+        for weight in train_state.averaged.energy.parameters():
+            weight.mul_(2)
+        log_p, log_q = (
+            model.energy.class_logits(model.posterior(x).mean).log_softmax(1)
+            for model in (train_state.averaged, train_state.model)
+        )
+    loss, rough = loss_of(train_state, x)
+    assert rough.item() == pytest.approx(objectives.divergence(log_p, log_q).item(), rel=1e-3)
+    assert rough.item() > 1e-4
+    loss.backward()
+    assert all(weight.grad is None for weight in train_state.averaged.parameters())
 
 
 @pytest.mark.parametrize("latents", ["style", "all"])

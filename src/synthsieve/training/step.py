@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from synthsieve.evaluation.predict import prediction_noise
+from synthsieve.models.classifier import GenerativeClassifier
 from synthsieve.models.encoder import GradientScale, Posterior
 from synthsieve.models.networks.layers import fixed_statistics, without_dropout
 from synthsieve.sampling import langevin
@@ -264,19 +265,23 @@ def _unlabeled_loss(
         )
         weight = settings.mutual_information_weight * ramp_at(state.label_steps, settings.mutual_information_ramp)
         loss = loss - weight * metrics["mutual_information"]
-    log_p = logits.detach().log_softmax(dim=1)
-    target = objectives.confident_target(log_p, settings.confident_above)
+    log_p, embedded = logits.detach().log_softmax(dim=1), model.encoder.embed(x)
 
     def probing() -> AbstractContextManager[None]:
         return without_dropout(model.encoder)
 
-    def classify(x: Tensor) -> Tensor:
-        return model.energy.class_logits(model.encoder.with_style_of(x, mean))
+    def classify(embedded: Tensor, model: GenerativeClassifier = model) -> Tensor:
+        return model.energy.class_logits(model.encoder.with_style_of(embedded, mean))
 
+    target = log_p
+    if settings.average_targets:
+        with torch.no_grad():
+            target = classify(embedded, state.averaged).log_softmax(dim=1)
+    target = objectives.confident_target(target, settings.confident_above)
     rng = state.rngs["smoothness"]
     with fixed_statistics(model.encoder):
         if settings.smoothness_weight:
-            embedded, radius = model.encoder.embed(x), settings.smoothness_radius
+            radius = settings.smoothness_radius
             metrics["roughness"] = objectives.roughness(
                 classify, embedded, log_p, radius=radius, rng=rng, target=target, probing=probing
             )
