@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TypeVar
 
 import torch
@@ -55,19 +55,6 @@ class BatchNorm2d(nn.BatchNorm2d):
         return super().forward(x)
 
 
-@contextmanager
-def fixed_statistics(module: nn.Module) -> Iterator[None]:
-    """A context in which no batch norm of `module` updates its running statistics: for passes over perturbed x."""
-    parts = [part for part in module.modules() if isinstance(part, BatchNorm2d)]
-    for part in parts:
-        part.update_statistics = False
-    try:
-        yield
-    finally:
-        for part in parts:
-            part.update_statistics = True
-
-
 class Dropout(nn.Module):
     """Dropout whose mask is drawn from the random generator set by `attach_rng`, so that runs can be resumed."""
 
@@ -88,16 +75,25 @@ class Dropout(nn.Module):
 
 
 @contextmanager
-def without_dropout(module: nn.Module) -> Iterator[None]:
-    """A context in which no dropout of `module` drops anything: for predictions that serve as targets."""
-    parts = [part for part in module.modules() if isinstance(part, Dropout)]
+def _switched_off(module: nn.Module, kind: type[nn.Module], flag: str) -> Iterator[None]:
+    parts = [part for part in module.modules() if isinstance(part, kind)]
     for part in parts:
-        part.enabled = False
+        setattr(part, flag, False)
     try:
         yield
     finally:
         for part in parts:
-            part.enabled = True
+            setattr(part, flag, True)
+
+
+def fixed_statistics(module: nn.Module) -> AbstractContextManager[None]:
+    """A context in which no batch norm of `module` updates its running statistics: for passes over perturbed x."""
+    return _switched_off(module, BatchNorm2d, "update_statistics")
+
+
+def without_dropout(module: nn.Module) -> AbstractContextManager[None]:
+    """A context in which no dropout of `module` drops anything: for predictions that serve as targets."""
+    return _switched_off(module, Dropout, "enabled")
 
 
 def attach_rng(module: nn.Module, rng: torch.Generator) -> None:
