@@ -13,10 +13,11 @@ from torch import Tensor
 
 COMPONENTS = (1, 2, 3, 5, 8, 12, 20)  # numbers that the held-out likelihood chooses from
 FOLDS = 4
-MAX_ROWS = 600  # of a class, to keep the fit quick
+MAX_ROWS = 6000  # of a class, to keep the fit quick; a full covariance of a hundred latents needs thousands
 EM_STEPS = 40
-TOLERANCE = 1e-3  # nats per row: EM stops when the mean log-likelihood rises by less
+TOLERANCE = 1e-3 / 16  # nats per row and latent: EM stops when the mean log-likelihood rises by less
 MIN_WEIGHT = 1e-3  # rows that belong to a class with less are left out
+NEGLIGIBLE = 1e-16  # weight of a row in a component that float64 would not notice
 MIN_ROWS = 10  # of a component, on average: with fewer its mean is a row that could be copied
 MIN_GAIN = 0.01  # nats per row that more components must gain on held-out rows
 
@@ -175,9 +176,10 @@ def _em(z: np.ndarray, weights: np.ndarray, count: int, rng: np.random.Generator
         means = (owned.T @ z) / counts[:, None]
         covariances = np.empty((count, d, d))
         for k in range(count):
-            centred = z - means[k]
+            own = owned[:, k] > NEGLIGIBLE  # with many latents hardly any row is shared by components
+            centred = z[own] - means[k]
             # d pseudo-observations of the common covariance: a component of few rows keeps the common shape.
-            covariances[k] = ((centred * owned[:, k : k + 1]).T @ centred + d * common) / (counts[k] + d)
+            covariances[k] = ((centred * owned[own, k, None]).T @ centred + d * common) / (counts[k] + d)
         fitted = (np.log(counts / counts.sum()), means, covariances)
         if count == 1:
             break
@@ -185,7 +187,7 @@ def _em(z: np.ndarray, weights: np.ndarray, count: int, rng: np.random.Generator
         total = np.logaddexp.reduce(joint, axis=1)
         responsibilities = np.exp(joint - total[:, None])
         now = float(np.average(total, weights=weights))
-        if now < before + TOLERANCE:
+        if now < before + TOLERANCE * d:
             break
         before = now
     assert fitted is not None

@@ -25,8 +25,8 @@ from synthsieve.sampling.mixture import ClassMixture, fit_class_mixture
 from synthsieve.settings import Draw, Objective, Settings
 from synthsieve.training.data import TrainingData
 
-MAX_ROWS = 20_000  # examples that are encoded
-MAX_DRAWS = 4  # of q(z given x), for each example
+MAX_ROWS = 60_000  # examples that are encoded
+DRAWS, MAX_DRAWS = 20_000, 4  # of q(z given x), together and for each example
 STEPS, BATCH, LEARNING_RATE, WEIGHT_DECAY = 3000, 256, 1e-3, 1e-2
 EVALUATE_EVERY, PATIENCE = 50, 6
 HELD_OUT = 0.2
@@ -119,7 +119,7 @@ def fit_reference(encoded: Encoded, *, seed: int, correct: bool = True) -> Fitte
 
     A row belongs to its most probable class alone.
     """
-    draws = int(np.clip(MAX_ROWS // max(1, len(encoded.mean)), 1, MAX_DRAWS))
+    draws = int(np.clip(DRAWS // max(1, len(encoded.mean)), 1, MAX_DRAWS))
     z, rows = encoded.draw(draws, rng=numpy_stream(seed, "draws of the reference"))
     rng = numpy_stream(seed, "mixture")
     classes = np.eye(encoded.probabilities.shape[1])[encoded.probabilities.argmax(axis=1)]
