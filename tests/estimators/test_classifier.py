@@ -29,6 +29,7 @@ from synthsieve.data.labels import read_groups, read_targets
 from synthsieve.errors import CheckpointError, InputError, SynthsieveError
 from synthsieve.estimators import classifier as estimator_module
 from synthsieve.estimators.classifier import _threads_of
+from synthsieve.io.tensors import signed
 from synthsieve.results.export.media import write_wav
 from tests.errors import raises
 
@@ -508,9 +509,9 @@ def rewritten(path, change):
     with safe_open(path, framework="pt") as file:
         header = json.loads(file.metadata()["synthsieve"])
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
-    header.pop("header_sha256")
-    messages = change(header)
-    save_file(tensors, path, metadata={"synthsieve": messages if isinstance(messages, str) else json.dumps(header)})
+    del header["header_sha256"]
+    text = change(header)
+    save_file(tensors, path, metadata={"synthsieve": text if isinstance(text, str) else signed(json.dumps(header))})
     return path
 
 

@@ -18,6 +18,7 @@ from synthsieve.errors import CheckpointError, SynthsieveError
 from synthsieve.io.files import atomic_write, link_or_copy, parse_json
 
 MAX_REASON = 300  # characters: a reason may quote what the file holds
+SIGNATURE = ', "header_sha256": "'
 INVALID = (LookupError, TypeError, ValueError, RuntimeError, AttributeError, ArithmeticError)
 
 
@@ -25,11 +26,10 @@ def write_tensors(
     path: Path, header: Mapping[str, Any], tensors: dict[str, Tensor], *, previous: Path | None = None
 ) -> None:
     """Write tensors and `header`, atomically; what `path` held before stays at `previous`, where that is given."""
-    signed = {**header, "sha256": tensors_digest(tensors)}
-    signed["header_sha256"] = header_digest(signed)
+    text = signed(json.dumps({**header, "sha256": tensors_digest(tensors)}, allow_nan=False))
     with atomic_write(path) as partial:
         try:
-            save_file(tensors, partial, metadata={"synthsieve": json.dumps(signed, allow_nan=False)})
+            save_file(tensors, partial, metadata={"synthsieve": text})
         except SafetensorError as error:  # its error for a full disk
             advice = "free some disk space, check permissions, and resume from the last checkpoint"
             raise CheckpointError(f"{path} cannot be written ({error}): {advice}", code="cannot-write") from None
@@ -43,14 +43,14 @@ def read_tensors(path: Path, expected_format: str) -> tuple[dict[str, Any], dict
         raise CheckpointError(f"there is no file {path}", code="missing-file")
     try:
         with safe_open(path, framework="pt") as file:
-            header = parse_json((file.metadata() or {}).get("synthsieve", "null"))
+            text = (file.metadata() or {}).get("synthsieve", "null")
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
-        digest = tensors_digest(tensors)
+        header, digest = parse_json(text), tensors_digest(tensors)
     except (SafetensorError, OSError, *INVALID) as error:
         raise _damaged(path, f"it cannot be read: {error}") from None
     if not isinstance(header, dict) or header.get("format") != expected_format:
         raise CheckpointError(f"{path} is not a file of format {expected_format!r}", code="foreign-file")
-    if header.get("sha256") != digest or header.get("header_sha256", header_digest(header)) != header_digest(header):
+    if header.get("sha256") != digest or not _is_signed(text):
         raise _damaged(path, "its checksum does not match")
     return header, tensors
 
@@ -94,7 +94,16 @@ def tensors_digest(tensors: Mapping[str, Tensor]) -> str:
     return digest.hexdigest()
 
 
-def header_digest(header: Mapping[str, Any]) -> str:
-    """The SHA-256 of a header without its own checksum."""
-    rest = {name: value for name, value in header.items() if name != "header_sha256"}
-    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
+def signed(text: str) -> str:
+    """A JSON object with one more entry at its end: the SHA-256 of the text before it."""
+    start = text[:-1]
+    return f'{start}{SIGNATURE}{_sha256(start)}"}}'
+
+
+def _is_signed(text: str) -> bool:
+    start, _, end = text.rpartition(SIGNATURE)
+    return end == f'{_sha256(start)}"}}'
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -17,6 +17,8 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
+from synthsieve.io.tensors import signed
+
 HUGE = (2**31 - 1, 2**31, 2**32 - 1, 2**40, 2**62, 2**63 - 1, 2**63, 2**64 - 1)
 ODD_VALUES: tuple[Any, ...] = (
     None, True, -1, 0, 1, 2**40, 2**63, 10**30, -(10**18), 0.5, 1e308, float("nan"), float("inf"), "", "x", "-1", "\0",
@@ -153,14 +155,16 @@ def spoil_safetensors(data: bytes, random: Random) -> bytes:
     try:
         header = json.loads(data[8 : 8 + length])
         ours = json.loads(header["__metadata__"]["synthsieve"])
-        ours.pop("header_sha256", None)  # as older versions wrote it: only so does it get any further
-        header["__metadata__"]["synthsieve"] = json.dumps(ours)
+        ours.pop("header_sha256", None)
     except (ValueError, KeyError, TypeError, RecursionError, AttributeError):
         return spoil_bytes(data, random)
     body = data[8 + length :]
     if random.random() < 0.7:
         ours = _spoiled_value(ours, random)
-        header["__metadata__"]["synthsieve"] = json.dumps(ours)
+        if isinstance(ours, dict) and random.random() < 0.9:  # with a right checksum, or it gets no further
+            header["__metadata__"]["synthsieve"] = signed(json.dumps(ours))
+        else:
+            header["__metadata__"]["synthsieve"] = json.dumps(ours)
     else:
         name = _one([name for name in header if name != "__metadata__"] or ["__metadata__"], random)
         what = random.randrange(4)
@@ -186,7 +190,8 @@ def _with_right_digest(header: dict[str, Any], body: bytes) -> dict[str, Any]:
             digest.update(name.encode())
             digest.update(body[start:end])
         ours = json.loads(header["__metadata__"]["synthsieve"])
-        header["__metadata__"]["synthsieve"] = json.dumps({**ours, "sha256": digest.hexdigest()})
+        ours.pop("header_sha256", None)
+        header["__metadata__"]["synthsieve"] = signed(json.dumps({**ours, "sha256": digest.hexdigest()}))
     except (KeyError, TypeError, ValueError):
         pass
     return header
