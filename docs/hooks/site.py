@@ -23,6 +23,8 @@ sys.path.insert(0, str(Path(__file__).parent))  # mkdocs runs a hook as a lone f
 
 import reference  # noqa: E402
 
+from synthsieve.cli.options import folded  # noqa: E402
+
 # Pages of the repository that lie outside of docs/, and where they are on the site.
 OUTSIDE = {
     "CHANGELOG.md": "development/changelog.md",
@@ -32,6 +34,7 @@ OUTSIDE = {
 }
 DECISIONS = "development/decisions"
 SCRIPTS = "examples/scripts.md"
+OUTPUT_WIDTH = 100  # characters; longer sentences of a notebook's output are broken, as on a terminal
 # Generated pages exist on the site only, so the home page cannot link to them in the repository.
 HOME_LINKS = (
     "Python interface, commands, settings and presets (generated from the code, on the site only)",
@@ -88,7 +91,7 @@ def notebook_pages(path: Path) -> dict[str, str | bytes]:
                 table = re.sub(r"<style.*?</style>", "", "".join(shown["text/html"]), flags=re.DOTALL)
                 parts.append(re.sub(r"<table[^>]*>", "<table>", re.sub(r"^\s+", "", table, flags=re.MULTILINE)))
             else:
-                parts.append(f"```text\n{''.join(shown['text/plain']).rstrip()}\n```")
+                parts.append(f"```text\n{folded(''.join(shown['text/plain']).rstrip(), OUTPUT_WIDTH)}\n```")
     parts.append(f"*This page is the notebook `examples/{path.name}` with its outputs.*")
     return {f"examples/{path.stem}.md": "\n\n".join(parts) + "\n", **pictures}
 
