@@ -49,6 +49,8 @@ HOME_LINKS = (
     ),
 )
 LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)\s]+)\)")
+TABLE_ROW = re.compile(r"^\|.*$", re.MULTILINE)
+UNBROKEN = re.compile(r"(?<=\d) (?=%|to [+\-\u2212]?\d)|(?<=\d to) (?=[+\-\u2212]?\d)")  # "1 to 2", "5 %"
 FENCE = re.compile(r"^(```.*?^```)", re.MULTILINE | re.DOTALL)
 HOST = r"""[^>]+{}=["']?(?:https?:)?//"""
 LOADED = re.compile(  # what a browser would load from another host
@@ -113,7 +115,10 @@ def _scripts_page() -> str:
 
 
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
-    """Point links that leave docs/ to their pages on the site; source files become plain text."""
+    """Point links that leave docs/ to their pages on the site; source files become plain text.
+
+    In tables, intervals and percentages are not broken into lines.
+    """
     here = page.file.src_uri
     where = {target: source for source, target in OUTSIDE.items()}.get(here, f"docs/{here}")
     if here.startswith("examples/"):
@@ -124,6 +129,7 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
         markdown = markdown.replace(*HOME_LINKS)
     parts = FENCE.split(markdown)
     parts[::2] = [LINK.sub(lambda found: _link(found, where, here), part) for part in parts[::2]]
+    parts[::2] = [TABLE_ROW.sub(lambda row: UNBROKEN.sub("\u00a0", row.group()), part) for part in parts[::2]]
     return "".join(parts)
 
 
