@@ -23,6 +23,8 @@ sys.path.insert(0, str(Path(__file__).parent))  # mkdocs runs a hook as a lone f
 
 import reference  # noqa: E402
 
+from synthsieve.cli.options import folded  # noqa: E402
+
 # Pages of the repository that lie outside of docs/, and where they are on the site.
 OUTSIDE = {
     "CHANGELOG.md": "development/changelog.md",
@@ -32,6 +34,7 @@ OUTSIDE = {
 }
 DECISIONS = "development/decisions"
 SCRIPTS = "examples/scripts.md"
+OUTPUT_WIDTH = 100  # characters; longer sentences of a notebook's output are broken, as on a terminal
 # Generated pages exist on the site only, so the home page cannot link to them in the repository.
 HOME_LINKS = (
     "Python interface, commands, settings and presets (generated from the code, on the site only)",
@@ -46,6 +49,8 @@ HOME_LINKS = (
     ),
 )
 LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)\s]+)\)")
+TABLE_ROW = re.compile(r"^\|.*$", re.MULTILINE)
+UNBROKEN = re.compile(r"(?<=\d) (?=%|to [+\-\u2212]?\d)|(?<=\d to) (?=[+\-\u2212]?\d)")  # "1 to 2", "5 %"
 FENCE = re.compile(r"^(```.*?^```)", re.MULTILINE | re.DOTALL)
 HOST = r"""[^>]+{}=["']?(?:https?:)?//"""
 LOADED = re.compile(  # what a browser would load from another host
@@ -88,7 +93,7 @@ def notebook_pages(path: Path) -> dict[str, str | bytes]:
                 table = re.sub(r"<style.*?</style>", "", "".join(shown["text/html"]), flags=re.DOTALL)
                 parts.append(re.sub(r"<table[^>]*>", "<table>", re.sub(r"^\s+", "", table, flags=re.MULTILINE)))
             else:
-                parts.append(f"```text\n{''.join(shown['text/plain']).rstrip()}\n```")
+                parts.append(f"```text\n{folded(''.join(shown['text/plain']).rstrip(), OUTPUT_WIDTH)}\n```")
     parts.append(f"*This page is the notebook `examples/{path.name}` with its outputs.*")
     return {f"examples/{path.stem}.md": "\n\n".join(parts) + "\n", **pictures}
 
@@ -110,7 +115,10 @@ def _scripts_page() -> str:
 
 
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
-    """Point links that leave docs/ to their pages on the site; source files become plain text."""
+    """Point links that leave docs/ to their pages on the site; source files become plain text.
+
+    In tables, intervals and percentages are not broken into lines.
+    """
     here = page.file.src_uri
     where = {target: source for source, target in OUTSIDE.items()}.get(here, f"docs/{here}")
     if here.startswith("examples/"):
@@ -121,6 +129,7 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
         markdown = markdown.replace(*HOME_LINKS)
     parts = FENCE.split(markdown)
     parts[::2] = [LINK.sub(lambda found: _link(found, where, here), part) for part in parts[::2]]
+    parts[::2] = [TABLE_ROW.sub(lambda row: UNBROKEN.sub("\u00a0", row.group()), part) for part in parts[::2]]
     return "".join(parts)
 
 

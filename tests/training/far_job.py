@@ -1,6 +1,7 @@
 """What test_device.py runs, in a process of its own, since a device stays: every kind of data, here and far away."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,13 +10,17 @@ import torch
 import synthsieve
 from synthsieve import CoresetSelector, LatentEBMClassifier
 from synthsieve.data.origin import Origin
+from synthsieve.experiments.baselines.registry import METHODS
+from synthsieve.experiments.baselines.trainer import answers_on
 from synthsieve.settings import Coreset
+from synthsieve.training.batches import BatchSource
 from synthsieve.training.defaults import settings_for
 from synthsieve.training.loop import fit
 from synthsieve.training.reference_file import attach_or_fit
 from synthsieve.training.run_dir import RunDirectory
 from tests.contracts.test_modalities import CASES, as_input, settings
 from tests.contracts.test_modalities import QUICK as QUICK_SECTIONS
+from tests.experiments.test_benchmark_methods import blobs
 from tests.training.conftest import QUICK
 from tests.training.far_device import FAR
 from tests.training.parallel_job import EVERYTHING
@@ -82,6 +87,38 @@ def estimate(folder, kind):
     np.testing.assert_allclose(again.predict_proba(case.in_memory()), found["far"][0], **CLOSE)
 
 
+def results(run):
+    """What is made of a finished run: its pool, decoded and selected from again, an export and a report."""
+    views = [synthsieve.open_run(run, device=device).pool() for device in (CPU, FAR)]
+    assert views[1].model.device == FAR
+    rows = np.arange(len(views[0]))[:10]
+    for computed in (lambda view: view.decode(rows), lambda view: view.real_latents, lambda view: view.chain(0)[1]):
+        here, far = map(computed, views)
+        np.testing.assert_allclose(
+            far.astype(float), here.astype(float), rtol=1e-3, atol=1 if here.dtype.kind == "u" else 1e-3
+        )
+    for device in (CPU, FAR):
+        synthsieve.export(run, run / f"export-{device.type}", coreset="herding", format="npz", device=device)
+        synthsieve.report(run, to=run / f"{device.type}.html", device=device)
+
+
+def benchmark(name):
+    """A method of the benchmark learns the same here and far away, and continues from its tensors."""
+    method, found, steps = METHODS[name], [], 22
+    for device in (CPU, FAR):
+        task = replace(blobs(), device=device)
+        learned, batches = method(task, **method.grid[0]), BatchSource(task.data, task.settings, device=device)
+        for step in range(steps):
+            learned.done = step / steps
+            learned.advance(next(batches))
+        found.append(answers_on(learned, task, "test").probabilities)
+        again = method(task, **method.grid[0])
+        again.restore(learned.tensors(), learned.steps)
+        np.testing.assert_array_equal(answers_on(again, task, "test").probabilities, found[-1])
+        again.advance(next(batches))
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-2, atol=1e-2, err_msg=name)
+
+
 def select():
     """Tensors far away: the same picks, by products far away."""
     points = np.random.default_rng(0).normal(size=(400, 64)).astype(np.float32)
@@ -98,11 +135,16 @@ def main(folder, *kinds):
     if kinds == ("select",):
         select()
         return
+    if kinds == ("benchmark",):
+        for name in METHODS:
+            benchmark(name)
+        return
     for kind in kinds:
         dataset, requested = dataset_and_settings(kind)
         Origin.load = lambda self, progress=None, dataset=dataset: dataset
         train(Path(folder) / kind, dataset, requested)
         use(Path(folder) / kind / "far", kind)
+        results(Path(folder) / kind / "far")
         if kind != "digits":
             estimate(Path(folder) / kind, kind)
 

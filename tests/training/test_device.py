@@ -12,6 +12,7 @@ from safetensors.torch import load_file
 
 import synthsieve
 from synthsieve import CoresetSelector, LatentEBMClassifier
+from synthsieve.api.run import reproduce
 from synthsieve.data.origin import Origin
 from synthsieve.errors import ConfigError, InputError
 from synthsieve.io import precision
@@ -50,6 +51,10 @@ def test_another_device_learns_the_same(kind, tmp_path):
     ours, other_values = (load_file(tmp_path / kind / place / "last.safetensors") for place in ("here", "far"))
     assert {name: value.shape for name, value in ours.items()} == {name: v.shape for name, v in other_values.items()}
     assert not any(value.is_floating_point() and not value.isfinite().all() for value in other_values.values())
+
+
+def test_every_method_of_the_benchmark_learns_the_same_on_another_device(tmp_path):
+    run_far_job(tmp_path, "benchmark")
 
 
 def test_tensors_on_another_device_are_selected_there(tmp_path):
@@ -114,6 +119,12 @@ def test_a_device_that_is_not_there_is_refused(name, machine, code, monkeypatch)
         lambda device: synthsieve.predict("no-run", "no-file.csv", device=device),
         lambda device: synthsieve.label("no-run", "no-file.csv", "to.csv", device=device),
         lambda device: synthsieve.load("no-run", device=device),
+        lambda device: synthsieve.open_run("no-run", device=device),
+        lambda device: synthsieve.benchmark("no-file.csv", "out", device=device),
+        lambda device: reproduce("digits", "out", device=device),
+        lambda device: synthsieve.export("no-run", "to", device=device),
+        lambda device: synthsieve.report("no-run", device=device),
+        lambda device: synthsieve.serve("no-run", device=device),
         lambda device: synthsieve.select_file("no-file.npy", "out", device=device),
         lambda device: synthsieve.select(embeddings=np.ones((4, 2)), device=device),
         lambda device: CoresetSelector(embeddings=True, device=device).fit(np.ones((4, 2))),

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Unpack
 
 import numpy as np
+import torch
 
 from synthsieve.api.source import SourceOptions, read_source
 from synthsieve.data.splits import split_dataset
@@ -15,6 +16,7 @@ from synthsieve.evaluation.comparison import visible_difference
 from synthsieve.experiments.baselines.registry import chosen_methods
 from synthsieve.experiments.benchmark import Benchmark, folds_of
 from synthsieve.experiments.workers import default_workers
+from synthsieve.io.devices import AUTO, device_of
 from synthsieve.io.locks import locked
 from synthsieve.io.progress import NullProgress, Progress
 from synthsieve.results.benchmark import BenchmarkResult, result_of
@@ -32,6 +34,7 @@ def benchmark(
     budgets: str | Sequence[float] = (1.0,),
     metric: Metric | str | None = None,
     workers: int | None = None,
+    device: str | torch.device = AUTO,
     progress: Callable[[str], Progress] | None = None,
     log: Callable[[str], None] = print,
     **options: Unpack[SourceOptions],
@@ -47,12 +50,13 @@ def benchmark(
         seeds: how often all is repeated, each time with its own split, weights and batches.
         budgets: compute of a training, as multiples of our own preset's; the first is compared, the others are shown.
         metric: what is chosen and compared by; None takes accuracy, or balanced accuracy with unbalanced classes.
-        workers: parallel processes; None takes one per core, 0 runs everything in this process.
+        workers: parallel processes; None takes one per core (one with a GPU), 0 runs everything in this process.
+        device: as for `fit`; scikit-learn's methods use the CPU.
         progress: returns the progress bar of a stage by its name; None shows none.
         log: called with messages before the training.
         options: how the data are read, and settings: see `synthsieve.api.source.SourceOptions`.
     """
-    out, bar = Path(out), progress or (lambda name: NullProgress())
+    out, bar, torch_device = Path(out), progress or (lambda name: NullProgress()), device_of(device)
     names = chosen_methods(methods.split(",") if isinstance(methods, str) else methods)
     shares = _shares(budgets)
     if seeds < 1:
@@ -60,7 +64,7 @@ def benchmark(
     changes = {} if metric is None else {"comparison": {"metric": str(metric)}}
     origin, dataset, settings = read_source(source, changes, progress=bar("data"), **options)
     each = tuple(range(settings.seed, settings.seed + seeds))
-    plan = Benchmark(out, origin, settings, each, tuple(names), shares, folds_of(dataset, settings))
+    plan = Benchmark(out, origin, settings, each, tuple(names), shares, folds_of(dataset, settings), torch_device)
     with locked(out):
         measured, left_out = plan.check(dataset), plan.left_out(dataset)
         split = split_dataset(dataset, plan.settings_of(plan.units[0]).data, seed=each[0])
@@ -71,7 +75,7 @@ def benchmark(
         )
         for name, reason in left_out.items():
             log(f"{name} is left out: {reason}")
-        workers = default_workers() if workers is None else workers
+        workers = default_workers(torch_device) if workers is None else workers
         outcomes = plan.run(dataset, workers=workers, progress=bar("benchmark"))
         sizes = {name: len(getattr(split, name)) for name in ("labeled", "unlabeled", "validation")}
         shared = plan.folds > 0 or split.test_is_own

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import torch
+
 from synthsieve.errors import ConfigError
+from synthsieve.io.devices import AUTO
 from synthsieve.io.locks import locked_beside
 from synthsieve.io.progress import Progress
 from synthsieve.results.export.formats import Format, Which
@@ -31,6 +34,7 @@ def export(
     which: Which | str = Which.DEFAULT,
     allow_empty_classes: bool = False,
     real_rows: bool = False,
+    device: str | torch.device = AUTO,
     progress: Callable[[str], Progress] | None = None,
 ) -> ExportResult:
     """Write the samples of a run with a data card, a manifest and checksums; nothing is trained or generated.
@@ -54,6 +58,7 @@ def export(
         allow_empty_classes: export even if the selection leaves no sample of a class.
         real_rows: also export OUT/dataset.*, your own rows with your labels or the model's, each with its origin,
             probability and weight.
+        device: as for `fit`.
         progress: returns the progress bar of a stage by its name; None shows none.
     """
     to = Path(out) / "export" if to is None else Path(to)
@@ -65,7 +70,7 @@ def export(
         raise ConfigError(
             f"{error}: choose from {', '.join([*Format, *Which, *Coreset])}", code="unknown-format"
         ) from None
-    run = open_run(out, seed=seed)
+    run = open_run(out, seed=seed, device=device)
     with locked_beside(to):
         view = run.pool(variant)
         settings = changed_settings(

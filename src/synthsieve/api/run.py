@@ -140,7 +140,7 @@ def run(
     check_precision(settings, torch_device)
     with locked(out):
         if workers is None:
-            workers = default_workers() if torch_device.type == "cpu" else 1  # trainings do not share a GPU
+            workers = default_workers(torch_device)
         experiment = replace(_plan(out, origin, settings, dataset, seeds), device=torch_device)
         split = experiment.check(dataset)
         if max_time is not None:
@@ -163,27 +163,30 @@ def reproduce(
     data_dir: Path | None = None,
     overrides: Iterable[str] | None = None,
     workers: int | None = None,
+    device: str | torch.device = AUTO,
     progress: Callable[[str], Progress] | None = None,
 ) -> Outcome:
     """Train every variant of the paper's Table 1 on a built-in data set; write table.md, table.json and figures.
 
     The same call continues where an earlier one was interrupted. Arguments are those of `run`.
     """
-    out, dataset, bar = Path(out), str(dataset), progress or (lambda name: NullProgress())
+    out, dataset, torch_device = Path(out), str(dataset), device_of(device)
+    bar = progress or (lambda name: NullProgress())
     settings = settings_for(dataset, config=preset or TABLE_PRESETS.get(dataset), overrides=overrides or ())
     if not settings.augmentation.steps:
         settings = settings.with_retraining()
     if settings.comparison.variants is not VariantSet.EXTENDED:
         settings = settings.changed("comparison", variants=VariantSet.ALL)
     origin = Origin.of(dataset, data_dir=data_dir)
-    experiment = Experiment(out, origin, settings, tuple(range(seeds)), entries_for(settings))
+    check_precision(settings, torch_device)
+    experiment = Experiment(out, origin, settings, tuple(range(seeds)), entries_for(settings), device=torch_device)
     with locked(out):
         data = origin.load(bar("data"))
         experiment.check(data)
         return run_experiment(
             experiment,
             data,
-            workers=default_workers() if workers is None else workers,
+            workers=default_workers(torch_device) if workers is None else workers,
             beside_paper=dataset == "svhn",
             progress=bar("reproduce"),
             measuring=bar("look"),
@@ -277,7 +280,7 @@ def _finish(experiment: Experiment, outcome: Outcome, dataset: Dataset, bar: Cal
     chosen = next(entry for entry in experiment.entries if entry.name == table.kept)
     model, synthetic = keep_model(experiment, chosen), keep_synthetic(experiment, chosen)
     labeled_set = write_labeled_set(experiment, dataset, chosen)
-    page = write_report(open_run(experiment.out), progress=bar("report"))
+    page = write_report(open_run(experiment.out, device=experiment.device), progress=bar("report"))
     found = answer_of(table), table.paired_comparison, table.choice, table.kept
     return RunResult(
         experiment.out, *found, model, synthetic, labeled_set, outcome.figures, page.path, table, experiment.drifts()

@@ -7,7 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import torch
+
 from synthsieve.errors import ConfigError
+from synthsieve.io.devices import AUTO
 from synthsieve.io.progress import Progress
 from synthsieve.results.run import open_run
 
@@ -33,6 +36,7 @@ def serve(
     seed: int | None = None,
     port: int | None = None,
     open_browser: bool = True,
+    device: str | torch.device = AUTO,
     on_ready: Callable[[RunningGallery], None] = print_address,
     progress: Progress | None = None,
 ) -> None:
@@ -44,6 +48,7 @@ def serve(
         seed: one of the seeds of the run; None takes the first.
         port: None takes 8765, or a free one.
         open_browser: open a browser where there is a display.
+        device: as for `fit`.
         on_ready: called when the gallery accepts requests.
         progress: reports the scoring of samples, which happens once per pool.
     """
@@ -56,8 +61,8 @@ def serve(
             raise
         message = "the gallery needs more packages: pip install 'synthsieve[gallery]'"
         raise ConfigError(message, code="missing-package") from None
+    run = open_run(out, seed=seed, device=device)
     listener = server.listen(port)
-    run = open_run(out, seed=seed)
     view = run.pool(variant)
     access = Access(listener.getsockname()[1])
     session = GallerySession(view, Path(out), run.table)

@@ -7,6 +7,7 @@ from typing import Any
 from typer import Option
 
 from synthsieve.cli import options
+from synthsieve.io.devices import AUTO
 from synthsieve.settings import Metric
 
 METHODS = "Methods with commas between them, such as vat,mean-teacher (default: all; ours is always among them)."
@@ -23,6 +24,7 @@ def benchmark(
     budgets: str = Option("1", help=BUDGETS),
     metric: Metric | None = Option(None, help="What methods are compared by (default: as for run)."),
     workers: options.Workers = None,
+    device: options.Device = AUTO,
     **data: Any,
 ) -> Any:
     """Compare semi-supervised methods on your data at equal compute, and answer which one to use.

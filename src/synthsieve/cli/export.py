@@ -8,6 +8,7 @@ from typing import Any
 from typer import Option
 
 from synthsieve.cli import options
+from synthsieve.io.devices import AUTO
 from synthsieve.results.export.formats import Format, Which
 from synthsieve.settings import Coreset
 
@@ -37,6 +38,7 @@ def export(
     require_label: bool | None = Option(None, help=REQUIRE_LABEL),
     all_: bool | None = Option(None, "--all/--only-selected", help=ALL),
     threads: options.Threads = None,
+    device: options.Device = AUTO,
 ) -> Any:
     """Save the synthetic data as files for other programs: synthsieve export out
 

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typer import Option
 
 from synthsieve.cli import options
+from synthsieve.io.devices import AUTO
 
 
 class TableDataset(StrEnum):
@@ -27,6 +28,7 @@ def reproduce(
     data_dir: options.DataDir = None,
     set_: options.Set = None,
     workers: options.RunWorkers = None,
+    device: options.Device = AUTO,
 ) -> None:
     """Train every variant of the paper's Table 1; write table.md, table.json and the figures.
 

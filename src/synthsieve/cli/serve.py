@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from typer import Option
 
 from synthsieve.cli import options
+from synthsieve.io.devices import AUTO
 
 if TYPE_CHECKING:
     from synthsieve.api.serve import RunningGallery
@@ -28,6 +29,7 @@ def serve(
     port: int | None = Option(None, min=1, max=65535, help="Port to listen on (default: 8765, or a free one)."),
     no_open: bool = Option(False, "--no-open", help="Print the address only; do not open a browser."),
     threads: options.Threads = None,
+    device: options.Device = AUTO,
 ) -> None:
     """Browse samples in your browser: filter, sort, reject, export. Ctrl-C stops it."""
     if not console.quiet:
@@ -48,7 +50,7 @@ def serve(
 
     options.use_threads(threads)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # removes the temporary folder
-    serve_(out, variant=variant, seed=seed, port=port, open_browser=not no_open, on_ready=ready)
+    serve_(out, variant=variant, seed=seed, port=port, open_browser=not no_open, device=device, on_ready=ready)
     console.say("the gallery has stopped; rejected samples are listed in the run's folder")
 
 

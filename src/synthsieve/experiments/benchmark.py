@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from synthsieve.data.dataset import Dataset
 from synthsieve.data.origin import Origin
 from synthsieve.data.splits import cross_fits, split_dataset
@@ -31,6 +33,7 @@ from synthsieve.io.files import remove_stale_partials
 from synthsieve.io.progress import Progress
 from synthsieve.settings import Settings
 from synthsieve.training.data import TrainingData
+from synthsieve.training.state import CPU
 
 TRIAL_SHARE = 0.25  # of the first budget, for a trial
 
@@ -45,6 +48,7 @@ class MethodJob:
     trial: int | None  # of the method's grid; None: the trial that validation prefers
     settings: Settings
     share: float  # of the compute of our own training
+    device: torch.device = CPU
     after: tuple[Path, ...] = ()  # the trials to choose from
 
     @property
@@ -82,7 +86,7 @@ class MethodJob:
 
     def run(self, origin: Origin, dataset: Dataset, *, report: Callable[[int], None]) -> None:
         remove_stale_partials(self.output_path.parent)
-        task = Task(TrainingData.prepare(dataset, self.settings), self.settings, self.share)
+        task = Task(TrainingData.prepare(dataset, self.settings), self.settings, self.share, self.device)
         kind, trial, started = METHODS[self.method], self.best_trial, time.monotonic()
         budget, checkpoint = budget_of(task), self.output_path.with_suffix(".safetensors")
         method = kind(task, **kind.grid[trial])
@@ -105,6 +109,7 @@ class MethodJob:
             "history": done.history,
             "diverged": done.diverged,
             "seconds": time.monotonic() - started,
+            "device": str(self.device),
         }
         write_answers(self.output_path, done.answers, metadata)
         checkpoint.unlink(missing_ok=True)
@@ -134,6 +139,7 @@ class Benchmark:
     methods: tuple[str, ...]  # names of the registry
     shares: tuple[float, ...] = (1.0,)  # budgets, as multiples of our own training; the first is the one compared
     folds: int = 0  # parts of the labels that are held out in turn; 0: one split for each seed
+    device: torch.device = CPU  # of the networks; scikit-learn's methods use the CPU
 
     @property
     def units(self) -> list[Unit]:
@@ -157,6 +163,7 @@ class Benchmark:
                 trial,
                 self.settings_of(unit),
                 share,
+                self.device,
             )
             for trial in range(len(METHODS[method].grid))
         ]
@@ -166,7 +173,7 @@ class Benchmark:
         path = self.out / unit.path / method / f"{share:g}.npz"
         after = [trial.output_path for trial in self.trials(method, unit)]
         name = f"{method}, {unit}" + ("" if share == 1 else f", budget {share:g}")
-        return MethodJob(name, path, method, None, self.settings_of(unit), share, tuple(after))
+        return MethodJob(name, path, method, None, self.settings_of(unit), share, self.device, tuple(after))
 
     def sklearn_job(self, method: str, unit: Unit, dataset: Dataset) -> ClassicalJob:
         folder = self.out / unit.path / "baselines"

@@ -186,8 +186,10 @@ def run_jobs(
             progress.update(sum(steps.values()), total, f"{len(done)} of {len(tasks)} done{now}")
 
 
-def default_workers() -> int:
-    """One for each core of this process."""
+def default_workers(device: torch.device = CPU) -> int:
+    """One for each core of this process; one where the networks are not on the CPU: trainings do not share a GPU."""
+    if device.type != "cpu":
+        return 1
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -7,13 +7,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import Self
 
+import torch
+
 from synthsieve.data.dataset import Dataset
 from synthsieve.errors import CheckpointError, ConfigError
 from synthsieve.experiments.arms import Arm, TableEntry
+from synthsieve.io.devices import AUTO, device_of
 from synthsieve.results.pool_view import PoolView, Rejections
 from synthsieve.results.table import FILE, ResultsTable
 from synthsieve.training.extra_data import read_figures
 from synthsieve.training.run_dir import RunDirectory
+from synthsieve.training.state import CPU
 
 # Whose pool is shown if the chosen variant has none, in this order: the paper's own first.
 DEFAULT_ARMS = (Arm.CRAIG, Arm.CRAIG_PSEUDO, Arm.ADACORE, Arm.ENTROPY)
@@ -28,17 +32,18 @@ class FinishedRun:
     table: ResultsTable | None  # the contents of table.json; None for a single fit
     seed: int  # whose variants are shown
     pooled: dict[str, Path]  # variants that drew a pool, by name, with their directories
+    device: torch.device = CPU  # where its models are computed
 
     @classmethod
-    def open(cls, path: Path | str, *, seed: int | None = None) -> Self:
+    def open(cls, path: Path | str, *, seed: int | None = None, device: str | torch.device = AUTO) -> Self:
         """The run in `path`; `seed` is one of the run's seeds, the first if not given."""
-        path = Path(path)
+        path, torch_device = Path(path), device_of(device)
         if (path / FILE).is_file():
-            return cls._comparison(path, seed)
+            return cls._comparison(path, seed, torch_device)
         if RunDirectory.exists(path):
             single = RunDirectory.open(path)
             drew = any("drawn" in figures for figures in read_figures(path))
-            return cls(path, None, single.settings.seed, {SINGLE_FIT: path} if drew else {})
+            return cls(path, None, single.settings.seed, {SINGLE_FIT: path} if drew else {}, torch_device)
         if (path / "seed-0").is_dir() or any(path.glob("seed-*/pretrained/run.json")):
             message = f"the run in {path} is not finished: repeat the same `synthsieve run` to continue it"
             raise CheckpointError(message, code="unfinished-run")
@@ -46,14 +51,15 @@ class FinishedRun:
         raise CheckpointError(message, code="no-run")
 
     @classmethod
-    def _comparison(cls, path: Path, seed: int | None) -> Self:
+    def _comparison(cls, path: Path, seed: int | None, device: torch.device) -> Self:
         table = ResultsTable.read(path / FILE)
         seed = table.seeds[0] if seed is None else seed
         if seed not in table.seeds:
             message = f"expected a seed of the run ({', '.join(map(str, table.seeds))}), got {seed}: give one of those"
             raise ConfigError(message, code="unknown-seed")
         entries = [record.entry for record in table.arms.values()]
-        return cls(path, table, seed, {one.name: path / f"seed-{seed}" / one.slug for one in entries if one.pool_size})
+        pooled = {one.name: path / f"seed-{seed}" / one.slug for one in entries if one.pool_size}
+        return cls(path, table, seed, pooled, device)
 
     @property
     def pretrained(self) -> RunDirectory:
@@ -98,4 +104,4 @@ class FinishedRun:
         """One variant's pool."""
         name = self.default_arm if arm is None else arm
         folder = RunDirectory.open(self.arm_folder(name))
-        return PoolView.open(name, folder, self.dataset, Rejections.read(self.path))
+        return PoolView.open(name, folder, self.dataset, Rejections.read(self.path), device=self.device)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from synthsieve.data.dataset import Dataset
 from synthsieve.errors import CheckpointError, ConfigError, SelectionError
@@ -27,6 +28,7 @@ from synthsieve.training import extra_data
 from synthsieve.training.augment import filter_pool, select_from
 from synthsieve.training.pool import Outcomes, SyntheticPool
 from synthsieve.training.run_dir import RunDirectory
+from synthsieve.training.state import CPU
 
 COMPUTED = ("real_rows", "real_latents", "nearest_distance")  # that no rejection changes
 REJECTIONS_FORMAT = "synthsieve rejections 1"
@@ -91,13 +93,15 @@ class PoolView:
     rejections: Rejections  # samples that a person rejected, as they were when this view was opened
 
     @classmethod
-    def open(cls, name: str, run: RunDirectory, dataset: Dataset, rejections: Rejections) -> PoolView:
-        """The last pool of a run."""
+    def open(
+        cls, name: str, run: RunDirectory, dataset: Dataset, rejections: Rejections, *, device: torch.device = CPU
+    ) -> PoolView:
+        """The last pool of a run, whose model is computed on `device`."""
         chosen = extra_data.latest(run.path)
         if chosen.pool is None:
             raise ConfigError(f"{run.path} drew no pool: give a run that trained on synthetic samples", code="no-pool")
         run.split.check_against(dataset)
-        model = extra_data.model_that_drew(run, chosen.pool)
+        model = extra_data.model_that_drew(run, chosen.pool).place(device)
         return cls(name, run, dataset, chosen.step, chosen.figures, chosen.pool, model, rejections)
 
     def __len__(self) -> int:

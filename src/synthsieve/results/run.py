@@ -6,7 +6,10 @@ from functools import cached_property
 from html import escape
 from pathlib import Path
 
+import torch
+
 from synthsieve.errors import SynthsieveError
+from synthsieve.io.devices import AUTO
 from synthsieve.io.printable import html_table
 from synthsieve.results.charts.style import inherited_style
 from synthsieve.results.charts.svg import render
@@ -52,6 +55,6 @@ class Run(FinishedRun):
         return f"<style>{inherited_style()}</style>{render(entropy_histogram(latest.pool, outcome))}"
 
 
-def open_run(path: Path | str, *, seed: int | None = None) -> Run:
-    """The run that `synthsieve run`, `reproduce` or `fit` wrote to a directory; see `Run`."""
-    return Run.open(path, seed=seed)
+def open_run(path: Path | str, *, seed: int | None = None, device: str | torch.device = AUTO) -> Run:
+    """The run that `synthsieve run`, `reproduce` or `fit` wrote to a directory; see `Run`. `device`: as for `fit`."""
+    return Run.open(path, seed=seed, device=device)

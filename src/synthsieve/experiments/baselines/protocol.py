@@ -32,7 +32,7 @@ from synthsieve.models.networks.mlp import MLP
 from synthsieve.settings import Activation, ModelSettings, Settings
 from synthsieve.training import objectives
 from synthsieve.training.data import TrainingData
-from synthsieve.training.state import restore_optimiser
+from synthsieve.training.state import CPU, adam, restore_optimiser
 from synthsieve.training.step import Batch
 
 TRIALS = 3  # hyperparameters tried for every method
@@ -47,6 +47,7 @@ class Task:
     data: TrainingData
     settings: Settings  # of our model for these data; the seed is in it
     share: float = 1.0  # the budget, as a multiple of the compute of our own training
+    device: torch.device = CPU
 
     @property
     def input_spec(self) -> InputSpec:
@@ -125,7 +126,7 @@ class BenchmarkMethod(ABC):
     def build_classifier(self, rate: float = 1.0) -> None:
         """The classifier network, its average, and its optimiser; `rate` is a factor on the learning rate."""
         self.network = Classifier(self.task, rng=self.rngs["weights"])
-        self.network.to(memory_format=torch.channels_last)
+        self.network.to(self.task.device, memory_format=torch.channels_last)
         attach_rng(self.network, self.rngs["dropout"])
         self.averaged = copy.deepcopy(self.network, {id(self.rngs["dropout"]): self.rngs["dropout"]})
         self.averaged.requires_grad_(False).eval()
@@ -169,16 +170,8 @@ class BenchmarkMethod(ABC):
     ) -> None:
         """Adam with the learning rate and the weight decay of the settings."""
         settings = self.task.settings.training
-        optimiser = torch.optim.AdamW(
-            list(parameters),
-            lr=rate * settings.label_learning_rate,
-            betas=(momentum, 0.999),
-            weight_decay=settings.weight_decay,
-            fused=True,
-        )
-        for group in optimiser.param_groups:
-            group["base_lr"] = group["lr"]
-        self.optimisers[name] = optimiser
+        rate, decay = rate * settings.label_learning_rate, settings.weight_decay
+        self.optimisers[name] = adam(list(parameters), rate, momentum=momentum, decay=decay)
 
     def descend(self, loss: Tensor, name: str = "classifier") -> None:
         """One step of optimiser `name` down `loss`; only its own weights get a gradient."""
@@ -222,7 +215,7 @@ class BenchmarkMethod(ABC):
 
     def mlp(self, *sizes: int) -> MLP:
         """Fully connected layers."""
-        return MLP(sizes, activation=Activation.SILU, rng=self.rngs["weights"])
+        return MLP(sizes, activation=Activation.SILU, rng=self.rngs["weights"]).to(self.task.device)
 
     def generator(self, latent_dim: int) -> Generator:
         """p(x given z), the generator network of the settings for another number of latents."""
@@ -231,18 +224,18 @@ class BenchmarkMethod(ABC):
             settings, self.task.input_spec, rng=self.rngs["weights"]
         )
         attach_rng(network, self.rngs["dropout"])
-        return network
+        return network.to(self.task.device)
 
     def one_hot(self, y: Tensor) -> Tensor:
         return nn.functional.one_hot(y, self.task.num_classes).float()
 
     def normal(self, *shape: int) -> Tensor:
         """Standard normal numbers."""
-        return torch.randn(shape, generator=self.rngs["noise"])
+        return torch.randn(shape, generator=self.rngs["noise"]).to(self.task.device)
 
     def random_classes(self, count: int) -> Tensor:
         """Classes drawn uniformly: int64 (count,)."""
-        return torch.randint(self.task.num_classes, (count,), generator=self.rngs["noise"])
+        return torch.randint(self.task.num_classes, (count,), generator=self.rngs["noise"]).to(self.task.device)
 
     @torch.no_grad()
     def average(self) -> None:
@@ -269,7 +262,7 @@ class BenchmarkMethod(ABC):
         return self.task.input_spec.shape
 
     def to_tensor(self, array: np.ndarray) -> Tensor:
-        return torch.from_numpy(np.ascontiguousarray(array))
+        return torch.from_numpy(np.ascontiguousarray(array)).to(self.task.device)
 
     def tensors(self) -> dict[str, Tensor]:
         """Everything that changes in training, by name."""
@@ -285,7 +278,8 @@ class BenchmarkMethod(ABC):
 
     def restore(self, tensors: Mapping[str, Tensor], steps: int) -> None:
         """Continue where `tensors` were taken."""
-        self.steps, self.memory = steps, tensors_under("memory", tensors)
+        self.steps = steps
+        self.memory = {name: kept.to(self.task.device) for name, kept in tensors_under("memory", tensors).items()}
         for name, rng_state in tensors_under("rng", tensors).items():
             self.rngs[name].set_state(rng_state)
         for name, value in vars(self).items():

@@ -48,7 +48,7 @@ class Progress:
 def budget_of(task: Task) -> int:
     """The operations of our own training for this task."""
     ours = Ours(task, **Ours.grid[0])
-    cost = count_operations(lambda: ours.advance(next(BatchSource(task.data, task.settings))))
+    cost = count_operations(lambda: ours.advance(next(_batches(task))))
     return cost * ours.state.settings.total_steps
 
 
@@ -57,6 +57,10 @@ def count_operations(compute: Callable[[], None]) -> int:
     with _Counter() as counter:
         compute()
     return counter.total
+
+
+def _batches(task: Task) -> BatchSource:
+    return BatchSource(task.data, task.settings, device=task.device)
 
 
 class _Counter(TorchDispatchMode):
@@ -96,7 +100,7 @@ def train(
         report: is called with the percentage that is done.
         stop: is asked after each evaluation whether to end early, with a checkpoint.
     """
-    source, progress = BatchSource(task.data, task.settings), Progress()
+    source, progress = _batches(task), Progress()
     if checkpoint is not None and checkpoint.is_file():
         progress = _restore(checkpoint, method, source, identity)
     reported = -1

@@ -131,7 +131,9 @@ def _answer(run: FinishedRun, dataset: Dataset | None) -> Answer:
     if run.table is not None:
         return answer_of(run.table)
     first = run.pretrained
-    scores = None if dataset is None else score_part(first.load_model(), first.encoding, dataset, first.split, "test")
+    scores = None
+    if dataset is not None:
+        scores = score_part(first.load_model(device=run.device), first.encoding, dataset, first.split, "test")
     return answer_of_fit(scores, drew=bool(run.pooled))
 
 

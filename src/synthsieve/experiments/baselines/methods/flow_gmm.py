@@ -34,7 +34,7 @@ class Flow(nn.Module):
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """z (n, dim) and log |det dz/dx| (n,)."""
-        z, log_det = x.flatten(1), torch.zeros(len(x))
+        z, log_det = x.flatten(1), x.new_zeros(len(x))
         for order, coupling in zip(self.order, self.couplings, strict=True):
             kept, changed = z[:, order].tensor_split([(z.shape[1] + 1) // 2], dim=1)
             scale, shift = coupling(kept).chunk(2, dim=1)
@@ -72,12 +72,13 @@ class FlowGMM(BenchmarkMethod):
         for _ in range((LAYERS + 1) // 2):
             orders.append(torch.randperm(dim, generator=rng))
             orders.append(orders[-1].flip(0))
-        self.network = Flow(list(couplings), torch.stack(orders[:LAYERS]))
+        self.network = Flow(list(couplings), torch.stack(orders[:LAYERS])).to(self.task.device)
         self.averaged = copy.deepcopy(self.network).requires_grad_(False).eval()
         directions = torch.randn(self.task.num_classes, dim, generator=rng)
         if self.task.num_classes <= dim:  # at equal distances
             directions = torch.linalg.qr(directions.T)[0].T
-        self.memory["means"] = spread * RADIUS * nn.functional.normalize(directions, dim=1)
+        means = spread * RADIUS * nn.functional.normalize(directions, dim=1)
+        self.memory["means"] = means.to(self.task.device)
         self.optimise("classifier", self.network.parameters())
 
     def step(self, batch: Batch) -> None:

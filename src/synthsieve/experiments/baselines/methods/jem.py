@@ -43,19 +43,19 @@ class JEM(BenchmarkMethod):
         rng, low, high = self.rngs["noise"], like.min(), like.max()
 
         def uniform(count: int) -> Tensor:
-            return low + (high - low) * torch.rand((count, *like.shape[1:]), generator=rng)
+            return low + (high - low) * torch.rand((count, *like.shape[1:]), generator=rng).to(like.device)
 
         if "buffer" not in self.memory:
             self.memory["buffer"] = uniform(BUFFER)
-        rows = torch.randint(BUFFER, (len(like),), generator=rng)
-        restart = torch.rand(len(like), generator=rng) < RESTART
+        rows = torch.randint(BUFFER, (len(like),), generator=rng).to(like.device)
+        restart = (torch.rand(len(like), generator=rng) < RESTART).to(like.device)
         x = self.memory["buffer"][rows]
         x[restart] = uniform(len(like))[restart]
         self.network.eval()
         for _ in range(CHAIN_STEPS):
             x = x.detach().requires_grad_()
             (uphill,) = torch.autograd.grad(self.network(x).logsumexp(dim=1).sum(), x)
-            x = x + 0.5 * STEP_SIZE * uphill + NOISE * torch.randn(x.shape, generator=rng)
+            x = x + 0.5 * STEP_SIZE * uphill + NOISE * self.normal(*x.shape)
         self.network.train()
         self.memory["buffer"][rows] = x.detach()
         return x.detach()

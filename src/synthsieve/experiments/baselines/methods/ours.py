@@ -35,7 +35,7 @@ class Ours(BenchmarkMethod):
 
     def init(self, radius: float) -> None:
         settings = self._settings(radius)
-        self.state = self.task.data.init_state(settings)
+        self.state = self.task.data.init_state(settings, device=self.task.device)
         self.model, self.averaged = self.state.model, self.state.averaged
         self.rngs |= self.state.rngs
         self.optimisers = self.state.optimisers
@@ -98,13 +98,13 @@ class Ours(BenchmarkMethod):
 
     def _keep(self, name: str, x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> None:
         self.memory[f"{name}_x"] = self.to_tensor(self.task.data.encoding.encode(x))
-        self.memory[f"{name}_y"] = torch.from_numpy(y)
-        self.memory[f"{name}_weights"] = torch.from_numpy(weights).float()
+        self.memory[f"{name}_y"] = self.to_tensor(y)
+        self.memory[f"{name}_weights"] = self.to_tensor(weights.astype(np.float32))
 
     def _draw(self, name: str, size: int) -> Examples:
         """A random batch of the chosen extra data."""
         x, y, weights = (self.memory[f"{name}_{column}"] for column in ("x", "y", "weights"))
-        rows = torch.randint(len(y), (size,), generator=self.rngs["noise"])
+        rows = torch.randint(len(y), (size,), generator=self.rngs["noise"]).to(y.device)
         return x[rows], y[rows], weights[rows]
 
 

@@ -37,7 +37,8 @@ class TripleGAN(BenchmarkMethod):
         self.generated = generated
         classes, latent_dim = self.task.num_classes, self.task.model.latent_dim
         self.maker = self.generator(LATENTS + classes)
-        self.eye = Classifier(self.task, rng=self.rngs["weights"]).encoder  # the eye and the head of D
+        # The eye and the head of D.
+        self.eye = Classifier(self.task, rng=self.rngs["weights"]).encoder.to(self.task.device)
         attach_rng(self.eye, self.rngs["dropout"])
         self.head = self.mlp(latent_dim + classes, self.task.model.energy_width, 1)
         self.optimise("generator", self.maker.parameters(), momentum=0.5)
@@ -57,7 +58,7 @@ class TripleGAN(BenchmarkMethod):
         self.descend(functional.softplus(-self._discriminate(fake, y)).mean(), "generator")
 
         with torch.no_grad():
-            classes = torch.arange(self.task.num_classes).expand(len(u), -1)
+            classes = torch.arange(self.task.num_classes, device=u.device).expand(len(u), -1)
             fooled = functional.softplus(-self._discriminate_classes(u, classes))
         adversarial = (unlabeled.softmax(dim=1) * fooled).sum(dim=1).mean()
         loss = self.cross_entropy(labeled, batch) + ADVERSARIAL * adversarial

@@ -77,7 +77,7 @@ class M1M2(BenchmarkMethod):
             z1 = q1.sample(rng=self.rngs["noise"])
         logits = self.network.energy.class_logits(z1)
         labeled = self._bound(z1[:n], self.one_hot(batch.labeled_y)).mean()
-        every_class = torch.eye(classes).repeat(m, 1)
+        every_class = torch.eye(classes, device=z1.device).repeat(m, 1)
         each = self._bound(z1[n:].repeat_interleave(classes, dim=0), every_class).view(m, classes)
         log_q = logits[n:].log_softmax(dim=1)
         unlabeled = (log_q.exp() * (each + log_q)).sum(dim=1).mean()  # U; the entropy is -sum q log q
