@@ -20,6 +20,7 @@ from synthsieve.selection.curvature import (
 from synthsieve.selection.duplicates import distinct_rows
 from synthsieve.selection.gradients import residuals_of, residuals_of_logits
 from synthsieve.selection.kernels import compiled, lanes, plain, vectors
+from synthsieve.selection.kernels.cells import largest_cell
 from synthsieve.selection.kernels.memory import estimate_memory
 from synthsieve.selection.kernels.tiles import lay_out
 from synthsieve.selection.options import Curvature, Method, bytes_in
@@ -144,6 +145,11 @@ def test_memory_estimates():
     assert estimate_memory(2_000_000, 10, 1) < 2 * estimate_memory(1_000_000, 10, 1)
     assert estimate_memory(1_000_000, 10, 100_000) < 50e6 + 200 * 1e6
     assert estimate_memory(1000, 10, 100, method=Method.STOCHASTIC) < estimate_memory(1000, 10, 100, method="exact")
+    expected = [estimate_memory(n, 384, n // 50, dense=True, method="exact") for n in (10_000, 20_000)]
+    assert expected[1] < 1.5 * expected[0]  # stored pairs are limited
+    assert estimate_memory(20_000, 384, 400, dense=True, method="exact", at_most=True) > expected[1]
+    assert estimate_memory(20_000, 384, 400, dense=True) < expected[0]  # in cells
+    assert [largest_cell(n) for n in (1, 8_000, 8_001, 20_000, 100_000)] == [1, 8_000, 4_001, 5_000, 6_250]
     assert bytes_in("1.5 GB") == 1_500_000_000
     assert bytes_in("2GiB") == 2**31
     assert bytes_in(5e6) == 5_000_000

@@ -45,10 +45,10 @@ WEIGHTS = ("weight", "loss_weight")
 _SECONDS_A_NUMBER = 5e-8
 _SECONDS_A_CLASS = 2e-3
 _SECONDS_A_PICK = 1e-5
-# Of matrix products: the time of the whole selection relative to that of a product of all pairs, and how many points
-# of how many cells each point of `fast` is compared with (decision 0208).
-_PRODUCTS = 4.7
-_CELLS_A_POINT = 1.3
+# With matrix products: a pair of points costs that many products of it, and as much again as so many in 384 dimensions
+# (benchmarks/selection.py).
+_PRODUCTS = 2.9
+_REST, _REST_DIMS = 2.0, 384
 NOT_ESTIMATED = "the time of the cross-validated classifier is not included"
 
 
@@ -328,7 +328,7 @@ def _selected_rows(schema: Any, batches: Iterable[Any], selected: np.ndarray, ad
 def estimate_cost(table: Table, options: SelectionOptions) -> dict[str, Any]:
     """Rough cost of a selection: memory beyond the input and the program, time as on two cores of 2021."""
     from synthsieve.selection.budget import class_targets
-    from synthsieve.selection.kernels.cells import CELL
+    from synthsieve.selection.kernels.cells import largest_cell
     from synthsieve.selection.kernels.dense import MIN_DIMS
     from synthsieve.selection.kernels.memory import estimate_filter, make_plan
     from synthsieve.selection.kernels.workers import available_cores
@@ -351,8 +351,9 @@ def estimate_cost(table: Table, options: SelectionOptions) -> dict[str, Any]:
     columns = widths.get("gradients", max(widths.values(), default=len(sizes)))
     counts = np.minimum(sizes, [target.count for target in class_targets(options, sizes, sizes.astype(np.float64))])
     reserved = estimate_filter(table.num_rows)
-    if not table.outputs:
-        reserved += 8 * table.num_rows * columns  # the probabilities of the classifier to be trained
+    trains = table.labels is not None and len(sizes) > 1 and not {"logits", "probabilities"} & set(table.outputs)
+    if trains:
+        reserved += 8 * table.num_rows * len(sizes)  # the probabilities of the classifier
     dense = columns >= MIN_DIMS and ("gradients" in widths or not table.outputs)
     plan = make_plan(
         sizes.tolist(),
@@ -368,12 +369,12 @@ def estimate_cost(table: Table, options: SelectionOptions) -> dict[str, Any]:
     for size, count, method in zip(sizes.tolist(), counts.tolist(), plan.methods, strict=True):
         pace = 3.5e-9 * size**2 if method is Method.EXACT else 1.2e-6 * size**1.38
         if dense and not options.refine and method in (Method.EXACT, Method.FAST):
-            pairs = size * (size if method is Method.EXACT else min(size, _CELLS_A_POINT * CELL))
-            seconds += _PRODUCTS * _seconds_a_pair(columns) * pairs / cores + _SECONDS_A_PICK * count
+            pairs = size * (size if method is Method.EXACT else largest_cell(size))
+            a_pair = _PRODUCTS * _seconds_a_pair(columns) + _REST * _seconds_a_pair(_REST_DIMS)
+            seconds += a_pair * pairs / cores + _SECONDS_A_PICK * count
             continue
         seconds += (pace * columns / 10 * (3.0 if options.refine else 1.0) + _SECONDS_A_CLASS) * 2 / cores
         seconds += _SECONDS_A_PICK * count
-    trains = table.labels is not None and len(sizes) > 1 and not {"logits", "probabilities"} & set(table.outputs)
     return {
         "rows": table.num_rows,
         "classes": len(sizes),
@@ -387,14 +388,14 @@ def estimate_cost(table: Table, options: SelectionOptions) -> dict[str, Any]:
 
 
 def _seconds_a_pair(dims: int) -> float:
-    """The time of one pair of points in a float32 matrix product on one core of this machine, the best of a few."""
+    """Processor time of a pair of points in a float32 matrix product on a core of this machine, the best of a few."""
     from threadpoolctl import threadpool_limits
 
     rows, columns = (np.ones((count, dims), dtype=np.float32) for count in (256, 2_048))
     best = np.inf
     with threadpool_limits(1, user_api="blas"):
         for _ in range(6):
-            started = time.perf_counter()
+            started = time.thread_time()
             rows @ columns.T
-            best = min(best, time.perf_counter() - started)
+            best = min(best, time.thread_time() - started)
     return best / (len(rows) * len(columns))

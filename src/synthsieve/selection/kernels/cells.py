@@ -21,6 +21,13 @@ _NEIGHBOURS = 6  # cells whose picks a point may be assigned to
 _SURPLUS = 1.25  # picks of a cell over its share
 
 
+def largest_cell(n: int) -> int:
+    """The points of the largest of the cells that `n` points are halved into."""
+    while n > CELL:
+        n = (n + 1) // 2
+    return n
+
+
 class InCells(NamedTuple):
     """Picks, by index, the ordinal of each point's pick (n,), by how much each pick lowered L, and the cells."""
 
