@@ -320,6 +320,7 @@ class TrainingSettings(_Section):
         1.0, gt=0, le=1, description="Smoothness pulls toward the predicted class itself above this probability."
     )
     average_targets: bool = Field(False, description="The averaged weights give the predictions of that target.")
+    shift: int = Field(0, ge=0, le=16, description="Images move by up to so many pixels, at random, in training.")
     latent_smoothness_weight: float = Field(0.0, ge=0, description="The same for x + g(z + r) - g(z).")
     latent_smoothness_radius: float = Field(1.0, ge=0, description="Length of r, in latent units.")
     latent_smoothness_latents: Latents = Field(Latents.STYLE, description="Which latents r may change.")

@@ -116,6 +116,7 @@ def roughness(
     move: Callable[[Tensor], Tensor] | None = None,
     target: Tensor | None = None,
     probing: Callable[[], AbstractContextManager[None]] = nullcontext,
+    transform: Callable[[Tensor], Tensor] = lambda x: x,
 ) -> Tensor:
     """How far the prediction turns within `radius` of x, in the direction in which it turns most.
 
@@ -131,13 +132,14 @@ def roughness(
         log_p: log p(y given x) (n, num_classes), held fixed.
         target: what the prediction at x + r is compared with instead of `log_p`.
         probing: the context in which the direction is found, for example one without dropout.
+        transform: what else is done to x + r before the prediction there, for example a shift.
     """
     move = move or (lambda r: x + r)
     probe = _rescale(randn(x.shape, rng=rng).to(x), PROBE).requires_grad_()
     with probing():
         (uphill,) = torch.autograd.grad(divergence(log_p, classify(move(probe)).log_softmax(dim=1)), probe)
     with torch.no_grad():
-        moved = move(_rescale(uphill, radius))
+        moved = transform(move(_rescale(uphill, radius)))
     return divergence(log_p if target is None else target, classify(moved).log_softmax(dim=1))
 
 

@@ -23,7 +23,7 @@ from synthsieve.settings import DrawFrom, GradientThrough, Precision, Schedule, 
 from synthsieve.training.parallel import SINGLE_PROCESS, ProcessGroup, shard_rng
 
 CPU = torch.device("cpu")
-STREAMS = ("posterior", "chains", "dropout", "smoothness", "implicit", "anchored")
+STREAMS = ("posterior", "chains", "dropout", "smoothness", "implicit", "anchored", "shift")
 
 
 @dataclass
@@ -177,6 +177,9 @@ def build_networks(
             f"{model.input_spec.kind} has none: set it to nothing",
             code="no-gradient",
         )
+    if settings.training.shift and len(model.input_spec.shape) != 3:
+        message = f"training.shift moves images, and these data are {model.input_spec.kind}: set it to 0"
+        raise ConfigError(message, code="no-shift")
     if settings.training.precision is Precision.BFLOAT16 and model.input_spec.kind == Kind.TEXT:
         message = "training.precision=bfloat16 is not for text, whose words are drawn one by one: set it to float32"
         raise ConfigError(message, code="no-bfloat16")

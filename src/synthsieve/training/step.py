@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -67,7 +68,7 @@ def take_step(state: TrainState, batch: Batch) -> None:
     """Steps 2 to 6 and 8 of Algorithm 1; supervised training takes step 6 alone. Step 7 comes between some steps."""
     state.model.train()
     state.metrics.clear()
-    batch = with_synthetic(state, batch)
+    batch = with_shifts(state, with_synthetic(state, batch))
     seen = None
     if state.settings.training.objective is Objective.JOINT:
         x = _elbo_examples(state, batch)
@@ -101,6 +102,41 @@ def with_synthetic(state: TrainState, batch: Batch) -> Batch:
             soft = state.averaged.predict_proba(x, noise=prediction_noise(state.averaged))
         batch = replace(batch, synthetic=(x, soft, weights))
     return batch
+
+
+def with_shifts(state: TrainState, batch: Batch) -> Batch:
+    """The batch with each image moved by a few pixels, where the settings say so."""
+    if not state.settings.training.shift:
+        return batch
+
+    def moved(examples: Examples | None) -> Examples | None:
+        return None if examples is None else (_shifted(state, examples[0]), *examples[1:])
+
+    return replace(
+        batch,
+        labeled_x=_shifted(state, batch.labeled_x),
+        unlabeled_x=_shifted(state, batch.unlabeled_x),
+        synthetic=moved(batch.synthetic),
+        pseudo=moved(batch.pseudo),
+    )
+
+
+def _shifted(state: TrainState, x: Tensor) -> Tensor:
+    return shift_images(x, state.settings.training.shift, rng=state.rngs["shift"])
+
+
+def shift_images(x: Tensor, pixels: int, *, rng: torch.Generator) -> Tensor:
+    """Each image of x (n, channels, height, width) moved by up to `pixels` in both directions; edges are repeated."""
+    if not pixels or not len(x):
+        return x
+    images, _, height, width = x.shape
+    move = torch.randint(-pixels, pixels + 1, (2, images, 1), generator=rng)
+    rows, columns = (
+        (move[axis] + torch.arange(side)).clamp_(0, side - 1).to(x.device) for axis, side in enumerate((height, width))
+    )
+    each = torch.arange(images, device=x.device)[:, None, None]
+    # Channels last: one gather moves all channels of a pixel.
+    return x.permute(0, 2, 3, 1)[each, rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2)
 
 
 def sample_prior(state: TrainState, z_posterior: Tensor) -> Tensor:
@@ -278,12 +314,19 @@ def _unlabeled_loss(
         with torch.no_grad():
             target = classify(embedded, state.averaged).log_softmax(dim=1)
     target = objectives.confident_target(target, settings.confident_above)
-    rng = state.rngs["smoothness"]
+    rng, transform = state.rngs["smoothness"], partial(_shifted, state)
     with fixed_statistics(model.encoder):
         if settings.smoothness_weight:
             radius = settings.smoothness_radius
             metrics["roughness"] = objectives.roughness(
-                classify, embedded, log_p, radius=radius, rng=rng, target=target, probing=probing
+                classify,
+                embedded,
+                log_p,
+                radius=radius,
+                rng=rng,
+                target=target,
+                probing=probing,
+                transform=transform,
             )
             weight = settings.smoothness_weight * ramp_at(state.label_steps, settings.smoothness_ramp)
             loss = loss + weight * metrics["roughness"]
@@ -291,7 +334,15 @@ def _unlabeled_loss(
             moving, radius = mean[:, _first_moved(state) :], settings.latent_smoothness_radius
             move = _along_generator(state, x, mean)
             metrics["latent_roughness"] = objectives.roughness(
-                classify, moving, log_p, radius=radius, rng=rng, move=move, target=target, probing=probing
+                classify,
+                moving,
+                log_p,
+                radius=radius,
+                rng=rng,
+                move=move,
+                target=target,
+                probing=probing,
+                transform=transform,
             )
             weight = settings.latent_smoothness_weight * ramp_at(state.label_steps, settings.latent_smoothness_ramp)
             loss = loss + weight * metrics["latent_roughness"]
