@@ -7,17 +7,18 @@ from dataclasses import replace
 import pytest
 import torch
 
+from synthsieve.data.input_spec import InputSpec
 from synthsieve.data.origin import Origin
 from synthsieve.errors import CheckpointError, ConfigError, NonFiniteLossError
 from synthsieve.settings import load_settings
-from synthsieve.training import checkpoint
+from synthsieve.training import checkpoint, objectives
 from synthsieve.training import step as steps
 from synthsieve.training.batches import BatchSource
 from synthsieve.training.defaults import settings_for
 from synthsieve.training.loop import fit
 from synthsieve.training.recorder import prepare_resume
 from synthsieve.training.run_dir import RunDirectory
-from synthsieve.training.state import ramp_at, rate_at
+from synthsieve.training.state import check_networks, ramp_at, rate_at
 from tests.errors import raises
 
 
@@ -252,3 +253,41 @@ def test_moved_x_leave_no_trace_in_the_statistics_of_batch_norm(quick_run, digit
         means.append([value for name, value in train_state.model.state_dict().items() if "running" in name])
     assert means[0]
     assert all(torch.equal(one, other) for one, other in zip(*means, strict=True))
+
+
+def test_shifted_images_are_windows_of_the_image_with_repeated_edges():
+    x = torch.arange(2 * 5 * 6, dtype=torch.float32).view(1, 2, 5, 6).expand(200, -1, -1, -1)
+    moved = steps.shift_images(x, 2, rng=torch.Generator().manual_seed(0))
+    wide = torch.nn.functional.pad(x[:1], (2, 2, 2, 2), mode="replicate")[0]
+    windows = torch.stack([wide[:, i : i + 5, j : j + 6] for i in range(5) for j in range(5)])
+    equal = (moved[:, None] == windows[None]).flatten(2).all(dim=2)
+    assert equal.any(dim=1).all()
+    assert equal.any(dim=0).all()  # every shift occurs
+    assert steps.shift_images(x, 0, rng=torch.Generator()) is x
+
+
+def test_shifts_move_every_image_of_a_batch_and_the_smoothness_sees_them_moved_again(quick_run, digits):
+    run = quick_run("run", "training.shift=1", "training.smoothness_weight=1")
+    state, batch = run.new_train_state(), next(BatchSource(run.data(digits), run.settings))
+    moved = steps.with_shifts(state, batch)
+    assert not torch.equal(moved.labeled_x, batch.labeled_x)
+    assert not torch.equal(moved.unlabeled_x, batch.unlabeled_x)
+    assert moved.labeled_x.shape == batch.labeled_x.shape
+    assert torch.equal(moved.labeled_y, batch.labeled_y)
+    calls, x = [], batch.unlabeled_x
+    log_p = torch.full((len(x), 10), 0.1).log()
+
+    def classify(x):
+        calls.append(x.detach())
+        return (x.flatten(1) ** 2)[:, :10]
+
+    settings = {"radius": 1.0, "rng": torch.Generator().manual_seed(0)}
+    objectives.roughness(classify, x, log_p, transform=lambda x: x + 5.0, **settings)
+    assert float((calls[1] - x).mean()) == pytest.approx(5.0, abs=0.5)
+    assert float((calls[0] - x).mean()) == pytest.approx(0.0, abs=0.5)
+
+
+def test_a_shift_of_what_is_no_image_is_refused():
+    spec = InputSpec("vector", (6,))
+    with raises(ConfigError, "no-shift"):
+        check_networks(load_settings("vector-minutes", ["training.shift=1"]), spec, 3)
