@@ -7,8 +7,7 @@ import torch
 from sklearn.datasets import load_digits
 
 import synthsieve
-from synthsieve.data.dataset import Dataset, Examples
-from synthsieve.data.input_spec import InputSpec
+from synthsieve.data.dataset import Dataset, Examples, InputSpec
 from synthsieve.models.generator import Generator
 from synthsieve.models.networks.mlp import MLP
 

@@ -35,13 +35,15 @@ MODULES = modules()
 
 
 def imported(path):
-    """The modules of this package that a module imports, at the top or inside a function."""
+    """The modules of this package that a module imports: at the top, inside a function, or by name from a registry."""
     names = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "synthsieve":
             names |= {f"{node.module}.{alias.name}" for alias in node.names} | {node.module}
         elif isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names if alias.name.startswith("synthsieve.")}
+        elif isinstance(node, ast.Constant) and str(node.value).startswith("synthsieve."):  # "module" or "module:name"
+            names.add(node.value.split(":")[0])
     dotted = {name.removeprefix("synthsieve").lstrip(".") for name in names}
     return {name if name in MODULES else f"{name}.__init__" for name in dotted} & set(MODULES)
 
@@ -65,7 +67,7 @@ def test_a_layer_imports_only_from_below(layer):
 
 
 def test_no_import_cycle():
-    """Lazy imports count, too."""
+    """Lazy imports count, too, and modules that a registry imports by name."""
     graph = {name: imported(path) - {name, "__init__"} for name, path in MODULES.items()}
     order, state = [], {}
 

@@ -35,7 +35,7 @@ _PUBLIC = {
     "CoresetSelector": "synthsieve.estimators.coreset_selector",
     "load": "synthsieve.estimators.loading",
     "open_run": "synthsieve.results.run",
-    "register_modality": "synthsieve.models.modalities",
+    "register_modality": "synthsieve.models.registry",
     "register_source": "synthsieve.data.registry",
     "SynthsieveError": "synthsieve.errors",
     "SynthsieveWarning": "synthsieve.errors",

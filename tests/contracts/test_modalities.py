@@ -18,13 +18,13 @@ from synthsieve import LatentEBMClassifier
 from synthsieve.data import registry
 from synthsieve.data.checks import check_dataset
 from synthsieve.data.dataset import Dataset, Examples
-from synthsieve.data.modalities.encoding import from_json
+from synthsieve.data.modalities.registry import from_json
 from synthsieve.data.origin import Origin
 from synthsieve.errors import DataError, SynthsieveError
 from synthsieve.evaluation.predict import probabilities
 from synthsieve.io.progress import NullProgress
 from synthsieve.models.generate import draw_samples
-from synthsieve.models.modalities import register_modality
+from synthsieve.models.registry import register_modality
 from synthsieve.results.export.samples import write_items
 from synthsieve.sampling.langevin import LangevinSettings
 from synthsieve.settings import Settings, load_settings

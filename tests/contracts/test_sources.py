@@ -11,7 +11,7 @@ import pytest
 
 from synthsieve.data import registry
 from synthsieve.data.dataset import Dataset, Examples, Kind
-from synthsieve.data.modalities.encoding import fit_encoding, from_json
+from synthsieve.data.modalities.registry import fit_encoding, from_json
 from synthsieve.data.registry import Request, load, register_source
 from synthsieve.data.splits import make_split
 from synthsieve.errors import DataError

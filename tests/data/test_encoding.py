@@ -9,7 +9,8 @@ import pytest
 
 from synthsieve.data.dataset import Dataset, Examples, Kind
 from synthsieve.data.formats.arrays import ImageForm
-from synthsieve.data.modalities.encoding import ImageEncoding, VectorEncoding, fit_encoding, from_json
+from synthsieve.data.modalities.encoding import ImageEncoding, VectorEncoding
+from synthsieve.data.modalities.registry import fit_encoding, from_json
 from synthsieve.errors import DataError
 from tests.errors import raises
 

@@ -12,7 +12,7 @@ from PIL import Image
 from synthsieve.data.dataset import Kind
 from synthsieve.data.formats.arrays import ImageForm
 from synthsieve.data.labels import read_labels
-from synthsieve.data.modalities.encoding import fit_encoding
+from synthsieve.data.modalities.registry import fit_encoding
 from synthsieve.data.registry import load
 from synthsieve.errors import DataError
 from tests.data import made_up

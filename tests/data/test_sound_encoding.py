@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from synthsieve.data.dataset import Dataset, Kind
-from synthsieve.data.modalities.encoding import fit_encoding, from_json
+from synthsieve.data.modalities.registry import fit_encoding, from_json
 from synthsieve.data.modalities.sound.format import Waveforms
 from synthsieve.errors import DataError
 from tests.errors import raises

@@ -14,7 +14,7 @@ import pytest
 from pyarrow import parquet
 
 from synthsieve.data.dataset import Dataset, Kind
-from synthsieve.data.modalities.encoding import fit_encoding
+from synthsieve.data.modalities.registry import fit_encoding
 from synthsieve.data.modalities.table.rows import (
     arrow_from_rows,
     read_rows,

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from synthsieve.data.dataset import Dataset, Examples, Kind
-from synthsieve.data.modalities.encoding import fit_encoding, from_json
+from synthsieve.data.modalities.registry import fit_encoding, from_json
 from synthsieve.data.modalities.table.cells import round_to_integers
 from synthsieve.data.modalities.table.encoding import date_step, fit_code
 from synthsieve.data.modalities.table.rows import arrow_from_rows, read_rows, rows_from_arrow

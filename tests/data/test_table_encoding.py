@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from synthsieve.data.dataset import Dataset, Examples, Kind
-from synthsieve.data.modalities.encoding import fit_encoding, from_json
+from synthsieve.data.modalities.registry import fit_encoding, from_json
 from synthsieve.data.modalities.table.cells import decimals_of
 from synthsieve.data.modalities.table.encoding import CategoryCode, FixedCode, NumberCode, fit_code
 from synthsieve.data.modalities.table.rows import read_rows, rows_like

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from synthsieve.data.dataset import Dataset, Examples, Kind
-from synthsieve.data.modalities.encoding import fit_encoding, from_json
+from synthsieve.data.modalities.registry import fit_encoding, from_json
 from synthsieve.data.modalities.text import cooccurrence, encoding
 from synthsieve.data.modalities.text.encoding import (
     BOS,

@@ -7,8 +7,7 @@ import pytest
 import torch
 from sklearn.datasets import make_blobs, make_moons
 
-from synthsieve.data.dataset import UNLABELED, Dataset, Examples, Kind
-from synthsieve.data.input_spec import InputSpec
+from synthsieve.data.dataset import UNLABELED, Dataset, Examples, InputSpec, Kind
 from synthsieve.errors import ConfigError
 from synthsieve.experiments.baselines import trainer
 from synthsieve.experiments.baselines.methods.bad_gan import pull_away

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from synthsieve.data.input_spec import InputSpec
-from synthsieve.data.modalities.encoding import fit_encoding
+from synthsieve.data.dataset import InputSpec
+from synthsieve.data.modalities.registry import fit_encoding
 from synthsieve.io.random_streams import torch_stream
 from synthsieve.models.columns import NETWORKS, ColumnsGenerator, make_generator
 from synthsieve.settings import ModelSettings

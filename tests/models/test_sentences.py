@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from synthsieve.data.input_spec import InputSpec
+from synthsieve.data.dataset import InputSpec
 from synthsieve.errors import ConfigError
 from synthsieve.io.random_streams import torch_stream
 from synthsieve.models.classifier import GenerativeClassifier

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from synthsieve.data.input_spec import InputSpec
+from synthsieve.data.dataset import InputSpec
 from synthsieve.data.origin import Origin
 from synthsieve.errors import CheckpointError, ConfigError, NonFiniteLossError
 from synthsieve.settings import load_settings

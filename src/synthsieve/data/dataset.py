@@ -1,12 +1,16 @@
-"""What a source gives: examples with labels, before any split."""
+"""What to load, what a source gives (examples with labels, before any split), and how networks see one example."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from synthsieve.io.progress import NullProgress, Progress
 
 UNLABELED = -1
 
@@ -19,6 +23,24 @@ class Kind(StrEnum):
     TABLE = "table"
     SOUND = "sound"
     TEXT = "text"
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to load."""
+
+    source: str  # the name or the path as given
+    label: str | None = None  # the label column, for tables
+    data_dir: Path | None = None  # where to look first and download to, for named sources
+    text: str | None = None  # the text column, for tables whose examples are sentences
+    schema: Path | None = None  # a TOML file that names the types of columns, for tables
+    features: Path | None = None  # a .npy of embeddings that stand for the rows of a table
+    image_size: str | None = None  # of images in a folder, such as "64" or "64x48"; None chooses by the images
+    progress: Progress = field(default_factory=NullProgress)  # receives how far a download or a long read has come
+
+    @property
+    def path(self) -> Path:
+        return Path(self.source).expanduser()
 
 
 @dataclass(frozen=True)
@@ -62,3 +84,23 @@ class Dataset:
     def shape(self) -> tuple[int, ...]:
         """The shape of one example."""
         return tuple(self.train.x.shape[1:])
+
+
+@dataclass(frozen=True)
+class InputSpec:
+    """One example as networks see it.
+
+    `details` are what else the networks of that kind need (the columns of a table, the size of a vocabulary): numbers,
+    text, and tuples of them.
+    """
+
+    kind: str  # the modality, such as `image`, `vector`, `table`, `sound`, `text`, or a registered one
+    shape: tuple[int, ...]  # of the array that `Encoding.encode` makes of one example
+    details: tuple[Any, ...] = ()
+
+    @classmethod
+    def of(cls, given: InputSpec | Sequence[int]) -> InputSpec:
+        """The same, or that of a shape: three sides are an image, anything else is a vector."""
+        if isinstance(given, InputSpec):
+            return given
+        return cls("image" if len(given) == 3 else "vector", tuple(given))

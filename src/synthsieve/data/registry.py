@@ -7,36 +7,17 @@ finds it too, as an entry point of the group `synthsieve.sources`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from difflib import get_close_matches
 from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
 
 from synthsieve.data.checks import check, check_dataset
-from synthsieve.data.dataset import Dataset
+from synthsieve.data.dataset import Dataset, Request
 from synthsieve.data.formats.folder import folder_kind
 from synthsieve.io.progress import NullProgress, Progress
 
 ENTRY_POINTS = "synthsieve.sources"
-
-
-@dataclass(frozen=True)
-class Request:
-    """What to load."""
-
-    source: str  # the name or the path as given
-    label: str | None = None  # the label column, for tables
-    data_dir: Path | None = None  # where to look first and download to, for named sources
-    text: str | None = None  # the text column, for tables whose examples are sentences
-    schema: Path | None = None  # a TOML file that names the types of columns, for tables
-    features: Path | None = None  # a .npy of embeddings that stand for the rows of a table
-    image_size: str | None = None  # of images in a folder, such as "64" or "64x48"; None chooses by the images
-    progress: Progress = field(default_factory=NullProgress)  # receives how far a download or a long read has come
-
-    @property
-    def path(self) -> Path:
-        return Path(self.source).expanduser()
 
 
 Loader = Callable[[Request], Dataset]

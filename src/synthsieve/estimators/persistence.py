@@ -11,7 +11,7 @@ import torch
 
 from synthsieve.data import in_memory
 from synthsieve.data.containers import as_items
-from synthsieve.data.modalities.encoding import from_json
+from synthsieve.data.modalities.registry import from_json
 from synthsieve.errors import CheckpointError, InputError
 from synthsieve.io.devices import AUTO
 from synthsieve.io.tensors import invalid_as_damaged, named_tensors, read_tensors, tensors_under, write_tensors

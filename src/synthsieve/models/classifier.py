@@ -8,13 +8,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from synthsieve.data.input_spec import InputSpec
+from synthsieve.data.dataset import InputSpec
 from synthsieve.models.calibration import Calibration
 from synthsieve.models.encoder import WHOLE, Encoder, GradientScale, Posterior
 from synthsieve.models.energy import Energy
-from synthsieve.models.modalities import networks_of
 from synthsieve.models.prior import TiltedPrior
 from synthsieve.models.reference import FittedPrior, FittedReference
+from synthsieve.models.registry import networks_of
 from synthsieve.settings import Classify, ModelSettings
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from synthsieve.data.input_spec import InputSpec
+from synthsieve.data.dataset import InputSpec
 from synthsieve.models.generator import Generator
 from synthsieve.models.modalities import Networks, make_array_encoder
 from synthsieve.models.networks.layers import in_float32

@@ -9,10 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from synthsieve.data.input_spec import InputSpec
+from synthsieve.data.dataset import InputSpec
 from synthsieve.io.random_streams import randn
-from synthsieve.models.modalities import Tower, networks_of
+from synthsieve.models.modalities import Tower
 from synthsieve.models.networks.layers import in_float32
+from synthsieve.models.registry import networks_of
 from synthsieve.settings import ModelSettings, NetworkKind
 
 LOG_SCALE_RANGE = (-6.0, 2.0)

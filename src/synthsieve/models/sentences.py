@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from synthsieve.data.input_spec import InputSpec
+from synthsieve.data.dataset import InputSpec
 from synthsieve.errors import ConfigError
 from synthsieve.models.generator import Generator
 from synthsieve.models.modalities import Networks, Tower

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from synthsieve.data.input_spec import InputSpec
+from synthsieve.data.dataset import InputSpec
 from synthsieve.errors import CheckpointError, ConfigError
 from synthsieve.io.random_streams import torch_stream
 from synthsieve.io.tensors import invalid_as_damaged, named_tensors, read_tensors, tensors_under, write_tensors

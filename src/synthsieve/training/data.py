@@ -9,7 +9,8 @@ import torch
 from scipy.stats import chisquare
 
 from synthsieve.data.dataset import Dataset
-from synthsieve.data.modalities.encoding import Encoding, fit_encoding
+from synthsieve.data.modalities.encoding import Encoding
+from synthsieve.data.modalities.registry import fit_encoding
 from synthsieve.data.splits import Split, split_dataset
 from synthsieve.errors import ConfigError
 from synthsieve.evaluation.metrics import Metrics, measure

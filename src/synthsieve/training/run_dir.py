@@ -17,7 +17,8 @@ from pathlib import Path
 import torch
 
 from synthsieve.data.dataset import Dataset
-from synthsieve.data.modalities.encoding import Encoding, from_json
+from synthsieve.data.modalities.encoding import Encoding
+from synthsieve.data.modalities.registry import from_json
 from synthsieve.data.origin import Origin
 from synthsieve.data.splits import Split
 from synthsieve.errors import CheckpointError, ConfigError, OldRunError, SynthsieveError

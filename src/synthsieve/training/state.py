@@ -12,8 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from synthsieve.data.dataset import Kind
-from synthsieve.data.input_spec import InputSpec
+from synthsieve.data.dataset import InputSpec, Kind
 from synthsieve.errors import ConfigError, NonFiniteLossError
 from synthsieve.io.precision import require_bfloat16
 from synthsieve.io.random_streams import torch_stream

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from synthsieve.data.input_spec import InputSpec
+from synthsieve.data.dataset import InputSpec
 from synthsieve.errors import ConfigError
 from synthsieve.models.classifier import GenerativeClassifier
 from synthsieve.models.modalities import Tower, make_array_encoder

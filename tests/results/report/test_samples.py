@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from synthsieve.data.modalities.encoding import fit_encoding
+from synthsieve.data.modalities.registry import fit_encoding
 from synthsieve.data.origin import Origin
 from synthsieve.results.report.samples import (
     DETAILS,

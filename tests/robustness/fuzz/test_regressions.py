@@ -18,7 +18,7 @@ from safetensors.torch import save_file
 
 import synthsieve
 from synthsieve.data.checks import check_dataset
-from synthsieve.data.modalities.encoding import from_json
+from synthsieve.data.modalities.registry import from_json
 from synthsieve.data.modalities.table.schema import read_types
 from synthsieve.data.registry import load
 from synthsieve.data.splits import indices_of

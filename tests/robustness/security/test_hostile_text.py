@@ -17,8 +17,8 @@ import pyarrow as pa
 import pytest
 
 from synthsieve import open_run
+from synthsieve.data.dataset import Request
 from synthsieve.data.formats.table import load_table
-from synthsieve.data.registry import Request
 from synthsieve.io.printable import html_table
 from synthsieve.results.charts import svg
 from synthsieve.results.export.from_pool import export_pool

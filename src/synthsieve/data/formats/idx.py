@@ -16,9 +16,8 @@ from typing import BinaryIO, cast
 import numpy as np
 
 from synthsieve.data.checks import check, reading
-from synthsieve.data.dataset import Dataset
+from synthsieve.data.dataset import Dataset, Request
 from synthsieve.data.formats.arrays import ArraySet, array_dataset
-from synthsieve.data.registry import Request
 from synthsieve.errors import DataError
 from synthsieve.io.npz import MAX_EMPTY_LENGTH, MAX_EXPANSION, SLACK
 

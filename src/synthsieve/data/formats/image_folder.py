@@ -18,9 +18,8 @@ import numpy as np
 from PIL import Image, ImageOps
 
 from synthsieve.data.checks import check, reading
-from synthsieve.data.dataset import Dataset, Kind
+from synthsieve.data.dataset import Dataset, Kind, Request
 from synthsieve.data.formats.folder import folder_dataset, list_parts
-from synthsieve.data.registry import Request
 from synthsieve.errors import DataError
 from synthsieve.io.progress import Progress
 

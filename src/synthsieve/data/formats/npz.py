@@ -13,10 +13,9 @@ from pathlib import Path
 import numpy as np
 
 from synthsieve.data.checks import check, reading
-from synthsieve.data.dataset import Dataset
+from synthsieve.data.dataset import Dataset, Request
 from synthsieve.data.formats.arrays import ArraySet, array_dataset, read_features
 from synthsieve.data.labels import Labels, check_classes
-from synthsieve.data.registry import Request
 from synthsieve.errors import DataError
 from synthsieve.io.npz import PickledArrayError, checked_text, read_arrays, read_header
 from synthsieve.io.printable import listed

@@ -13,12 +13,11 @@ from pathlib import Path
 import numpy as np
 
 from synthsieve.data.checks import check, check_unique, reading
-from synthsieve.data.dataset import Dataset, Kind
+from synthsieve.data.dataset import Dataset, Kind, Request
 from synthsieve.data.formats.audio import SUFFIXES
 from synthsieve.data.formats.folder import METADATA, Listing, folder_dataset, list_classes, list_parts
 from synthsieve.data.labels import check_lengths
 from synthsieve.data.modalities.sound.reading import format_of_files, from_files
-from synthsieve.data.registry import Request
 from synthsieve.io.printable import listed
 
 FILE_COLUMNS = ("file", "file_name")  # ours, and that of Hugging Face's audiofolder

@@ -24,13 +24,12 @@ import pyarrow.compute as pc
 from pyarrow import csv, parquet
 
 from synthsieve.data.checks import check, check_unique, reading
-from synthsieve.data.dataset import Dataset, Examples, Kind
+from synthsieve.data.dataset import Dataset, Examples, Kind, Request
 from synthsieve.data.formats.npz import read_embeddings
 from synthsieve.data.labels import Labels, check_classes, check_lengths, read_labels
 from synthsieve.data.modalities.table.rows import check_width, read_rows
 from synthsieve.data.modalities.table.schema import ColumnType, is_text, read_types
 from synthsieve.data.modalities.text.encoding import store_texts
-from synthsieve.data.registry import Request
 from synthsieve.errors import DataError
 from synthsieve.io.parquet import claimed_bytes, max_bytes, text_bytes
 from synthsieve.io.printable import brief, did_you_mean

@@ -1,25 +1,17 @@
-"""Encodings between stored examples and network input: the interface, the registry, images and vectors.
-
-`synthsieve.register_modality` adds another modality.
-"""
+"""Encodings between stored examples and network input: the interface, and those of images and vectors."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module
-from importlib.metadata import entry_points
 from typing import Any, Protocol
 
 import numpy as np
 
 from synthsieve.data.checks import check
-from synthsieve.data.dataset import Dataset, Kind
+from synthsieve.data.dataset import Dataset, InputSpec, Kind
 from synthsieve.data.formats.arrays import PIXELS, ImageForm, bytes_as_floats
-from synthsieve.data.input_spec import InputSpec
-from synthsieve.errors import DataError
 
-ENTRY_POINTS = "synthsieve.modalities"
 MAX_SIDE = 1 << 16  # of a stored image
 MIN_SCALE = float(np.finfo(np.float32).tiny)  # a smaller scale is imprecise: the column counts as constant
 SIDE_MULTIPLE = 4  # convolutional networks halve images twice
@@ -149,38 +141,6 @@ class Codec:
     read: Callable[[dict[str, Any]], Encoding]  # from `to_json`; KeyError, TypeError or ValueError if it is damaged
 
 
-def register_encoding(kind: str, codec: Codec) -> None:
-    """Add the encoding of a modality; its name must not be registered yet."""
-    is_new = kind not in _CODECS
-    check(is_new, f"a modality named {kind!r} is registered already: choose another name", "name-taken")
-    _CODECS[kind] = codec
-
-
-def fit_encoding(dataset: Dataset, train_indices: np.ndarray) -> Encoding:
-    """The encoding of `dataset`, fitted on the rows `train_indices` only (labelled and unlabelled, not held out)."""
-    return _codec(dataset.kind).fit(dataset, train_indices)
-
-
-def from_json(value: dict[str, Any]) -> Encoding:
-    """The encoding from `to_json`."""
-    try:
-        return _codec(value["kind"]).read(value)
-    except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
-        problem = f"a stored encoding is damaged or of a later version ({error!r})"
-        raise DataError(problem, code="damaged-encoding") from None
-
-
-def _codec(kind: str) -> Codec:
-    if kind not in _CODECS:
-        for point in entry_points(group=ENTRY_POINTS, name=kind):
-            point.load()()  # it calls register_modality
-    known = f"only {', '.join(sorted(_CODECS))}: call register_modality first"
-    check(kind in _CODECS, f"no modality {kind!r} is registered, {known}", "unknown-modality")
-    found = _CODECS[kind]
-    codec: Codec = import_module(found).CODEC if isinstance(found, str) else found
-    return codec
-
-
 def _read_image(value: dict[str, Any]) -> Encoding:
     shape = tuple(int(side) for side in value["shape"])
     if len(shape) != 3 or not all(1 <= side <= MAX_SIDE for side in shape):
@@ -204,10 +164,5 @@ def _read_vector(value: dict[str, Any]) -> Encoding:
     return VectorEncoding(mean, scale)
 
 
-_CODECS: dict[str, Codec | str] = {  # a module's name: its `CODEC` is imported at the first use
-    Kind.IMAGE: Codec(lambda dataset, _: ImageEncoding(dataset.shape, dataset.metadata or PIXELS), _read_image),
-    Kind.VECTOR: Codec(_fit_vector, _read_vector),
-    Kind.TABLE: "synthsieve.data.modalities.table.encoding",
-    Kind.SOUND: "synthsieve.data.modalities.sound.encoding",
-    Kind.TEXT: "synthsieve.data.modalities.text.encoding",
-}
+IMAGE = Codec(lambda dataset, _: ImageEncoding(dataset.shape, dataset.metadata or PIXELS), _read_image)
+VECTOR = Codec(_fit_vector, _read_vector)

@@ -9,12 +9,11 @@ import numpy as np
 from pyarrow import csv
 
 from synthsieve.data.checks import reading
-from synthsieve.data.dataset import Dataset, Examples, Kind
+from synthsieve.data.dataset import Dataset, Examples, Kind, Request
 from synthsieve.data.download import ADULT, obtain
 from synthsieve.data.formats.table import tidied
 from synthsieve.data.labels import read_labels
 from synthsieve.data.modalities.table.rows import read_rows, read_rows_like
-from synthsieve.data.registry import Request
 
 LABEL = "income"
 NAMES = (

@@ -11,14 +11,13 @@ from pathlib import Path
 import numpy as np
 
 from synthsieve.data.checks import check
-from synthsieve.data.dataset import Dataset, Examples, Kind
+from synthsieve.data.dataset import Dataset, Examples, Kind, Request
 from synthsieve.data.download import MNIST, SVHN, obtain
 from synthsieve.data.formats.arrays import ArraySet, array_dataset
 from synthsieve.data.formats.idx import idx_dataset
 from synthsieve.data.formats.mat import read_mat5
 from synthsieve.data.formats.npz import read_groups, read_npy
 from synthsieve.data.labels import read_labels
-from synthsieve.data.registry import Request
 from synthsieve.io.printable import listed
 
 

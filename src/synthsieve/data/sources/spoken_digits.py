@@ -7,12 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
-from synthsieve.data.dataset import Dataset, Examples, Kind
+from synthsieve.data.dataset import Dataset, Examples, Kind, Request
 from synthsieve.data.download import cache_dir
 from synthsieve.data.labels import read_labels
 from synthsieve.data.modalities.sound.format import SoundFormat
 from synthsieve.data.modalities.sound.reading import from_files
-from synthsieve.data.registry import Request
 from synthsieve.errors import DataError
 
 NAME = re.compile(r"(?P<digit>\d)_(?P<speaker>[^_]+)_(?P<take>\d+)\.wav")

@@ -7,11 +7,10 @@ from pathlib import Path
 import numpy as np
 
 from synthsieve.data.checks import check, reading
-from synthsieve.data.dataset import Dataset, Examples, Kind
+from synthsieve.data.dataset import Dataset, Examples, Kind, Request
 from synthsieve.data.download import cache_dir
 from synthsieve.data.labels import read_labels
 from synthsieve.data.modalities.text.encoding import Texts, store_texts
-from synthsieve.data.registry import Request
 from synthsieve.errors import DataError
 
 FILES = ("train.tsv", "dev.tsv")

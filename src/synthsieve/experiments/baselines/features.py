@@ -22,7 +22,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer, OneHotEncoder, StandardScaler
 
 from synthsieve.data.dataset import Dataset, Kind
-from synthsieve.data.modalities.encoding import fit_encoding
+from synthsieve.data.modalities.registry import fit_encoding
 from synthsieve.data.splits import Split
 from synthsieve.evaluation.predict import part_of
 from synthsieve.io.random_streams import numpy_stream

@@ -17,8 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from synthsieve.data.dataset import Kind
-from synthsieve.data.input_spec import InputSpec
+from synthsieve.data.dataset import InputSpec, Kind
 from synthsieve.errors import NonFiniteLossError
 from synthsieve.experiments.arms import label_tower_only
 from synthsieve.io.random_streams import torch_stream
@@ -26,9 +25,9 @@ from synthsieve.io.tensors import named_tensors, tensors_under
 from synthsieve.models.encoder import Encoder
 from synthsieve.models.energy import Energy
 from synthsieve.models.generator import Generator
-from synthsieve.models.modalities import networks_of
 from synthsieve.models.networks.layers import attach_rng
 from synthsieve.models.networks.mlp import MLP
+from synthsieve.models.registry import networks_of
 from synthsieve.settings import Activation, ModelSettings, Settings
 from synthsieve.training import objectives
 from synthsieve.training.data import TrainingData

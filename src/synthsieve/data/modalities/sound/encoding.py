@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from synthsieve.data.checks import check
-from synthsieve.data.dataset import Dataset, Kind
-from synthsieve.data.input_spec import InputSpec
+from synthsieve.data.dataset import Dataset, InputSpec, Kind
 from synthsieve.data.modalities.encoding import Codec, Encoding, check_rows, check_shape
 from synthsieve.data.modalities.sound.format import SoundFormat, Waveforms
 from synthsieve.data.modalities.sound.mel import griffin_lim

@@ -18,8 +18,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from synthsieve.data.checks import check
-from synthsieve.data.dataset import Dataset, Kind
-from synthsieve.data.input_spec import InputSpec
+from synthsieve.data.dataset import Dataset, InputSpec, Kind
 from synthsieve.data.modalities.encoding import Codec, check_rows, check_shape
 from synthsieve.data.modalities.table.cells import decimals_of
 from synthsieve.data.modalities.table.rows import arrow_from_rows

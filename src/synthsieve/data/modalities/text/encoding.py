@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 
 from synthsieve.data.checks import check
-from synthsieve.data.dataset import Dataset, Kind
-from synthsieve.data.input_spec import InputSpec
+from synthsieve.data.dataset import Dataset, InputSpec, Kind
 from synthsieve.data.modalities.encoding import Codec, check_rows, check_shape
 from synthsieve.data.modalities.text.cooccurrence import word_vectors
 from synthsieve.errors import DataError

@@ -12,7 +12,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from synthsieve.data.input_spec import InputSpec
+from synthsieve.data.dataset import InputSpec
 from synthsieve.experiments.baselines.protocol import BenchmarkMethod
 from synthsieve.experiments.baselines.views import noisy
 from synthsieve.training.step import Batch
