@@ -60,7 +60,7 @@ slow: $(STAMP)
 	$(ONE_THREAD) $(BIN)/python -m pytest -q -n $(WORKERS) -m slow --ignore tests/soak
 	@$(MAKE) soak
 
-# An hour of learning, drawing and sieving in one process; SOAK=600 for ten minutes, also of `make slow`.
+# An hour of training, sampling and selection in one process; `make slow` includes it, SOAK=600 takes ten minutes.
 SOAK ?= 3600
 soak: $(STAMP)
 	$(ONE_THREAD) SYNTHSIEVE_SOAK_SECONDS=$(SOAK) $(BIN)/python -m pytest -q -s -m slow tests/soak
@@ -72,7 +72,7 @@ fuzz: $(STAMP)
 	@$(PIP) --group fuzz
 	$(ONE_THREAD) $(BIN)/python -m tests.robustness.fuzz.atheris_targets $(FUZZ) $(ONLY)
 
-# Known holes in the versions that are installed; --strict, for a package that could not be looked up is no good news.
+# Known vulnerabilities of the installed versions; --strict also fails for a package that cannot be looked up.
 audit: $(STAMP)
 	@$(PIP) --group audit
 	$(BIN)/pip-audit --strict --skip-editable --progress-spinner off

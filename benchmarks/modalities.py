@@ -35,7 +35,7 @@ from synthsieve.data.origin import Origin
 from synthsieve.data.splits import Split, split_dataset
 from synthsieve.errors import SynthsieveError
 from synthsieve.experiments.arms import Arm, TableEntry, supervised_settings
-from synthsieve.experiments.baselines.search import BaselineResult, Method, fit_baseline
+from synthsieve.experiments.baselines.search import BaselineResult, GridMethod, fit_baseline
 from synthsieve.experiments.experiment import Experiment, Unit
 from synthsieve.experiments.runner import ANSWERS, answers_of, is_finished
 from synthsieve.experiments.workers import Job, default_workers, run_jobs
@@ -121,7 +121,7 @@ class Comparison:
         (entry,) = (entry for entry in self.experiment.entries if entry.arm is OURS[arm])
         return self.experiment.folder(entry, Unit(seed))
 
-    def rival(self, rival: Method, seed: int) -> Path:
+    def rival(self, rival: GridMethod, seed: int) -> Path:
         """The file of a rival's answer."""
         return self.folder / f"seed-{seed}" / "rivals" / f"{rival.slug}.npz"
 

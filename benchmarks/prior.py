@@ -111,7 +111,7 @@ def measure(
     results: dict[str, Any] = {}
     train_x = flat(run, x[np.concatenate([split.labeled, split.unlabeled])])
     for name in (*draws, REAL):
-        correct, asked_x, asked_z, matches = [], [], [], []
+        correct, requested_x, requested_z, matches = [], [], [], []
         copies: dict[str, Any] = {}
         for repeat in range(repeats):
             rng = numpy_stream(seed, f"{name}/{repeat}")
@@ -146,10 +146,11 @@ def measure(
                 extra_x, extra_y = decode(model, run.encoding, z[take], seeds[take]), y[take]
                 if not repeat:
                     copies = memorization(flat(run, extra_x), train_x, flat(run, test_x)).as_dict()
-                asked_x.append((latents_and_logits(model, run.encoding, extra_x)[1].argmax(axis=1) == extra_y).mean())
+                at_x = latents_and_logits(model, run.encoding, extra_x)[1].argmax(axis=1)
+                requested_x.append((at_x == extra_y).mean())
                 with torch.no_grad():
                     at_z = model.energy.class_logits(model.to_tensor(z[take])).argmax(dim=1).numpy()
-                asked_z.append((at_z == extra_y).mean())
+                requested_z.append((at_z == extra_y).mean())
             fit_x = np.concatenate([flat(run, x[split.labeled]), flat(run, extra_x)])
             fit_y = np.concatenate([y_true[split.labeled], extra_y])
             answers = flat(run, test_x)
@@ -161,8 +162,8 @@ def measure(
         results[name] = {
             "accuracy": float(by_row.mean()),
             "by_row": by_row.tolist(),
-            "asked_x": float(np.mean(asked_x)) if asked_x else None,
-            "asked_z": float(np.mean(asked_z)) if asked_z else None,
+            "requested_x": float(np.mean(requested_x)) if requested_x else None,
+            "requested_z": float(np.mean(requested_z)) if requested_z else None,
             "copies": copies or None,
             "match": matches[0] if matches else None,
             "match_test": matches[1] if matches else None,
@@ -205,8 +206,8 @@ def markdown(runs: list[dict[str, Any]]) -> str:
             mean(lambda each: each["match"] and each["match"]["mean"], 2),
             mean(lambda each: each["match"] and each["match"]["worst"], 2),
             mean(lambda each: each["match_test"] and each["match_test"]["mean"], 2),
-            mean(lambda each: each["asked_z"], 3),
-            mean(lambda each: each["asked_x"], 3),
+            mean(lambda each: each["requested_z"], 3),
+            mean(lambda each: each["requested_x"], 3),
             mean(lambda each: 100 * each["accuracy"], 1),
             *("" if name == other else difference(runs, name, other) for other in OTHERS),
             *(

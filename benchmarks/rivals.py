@@ -7,7 +7,7 @@ from pathlib import Path
 from synthsieve.data.dataset import Dataset
 from synthsieve.data.splits import Split
 from synthsieve.experiments.baselines.features import COMPONENTS, TEXT_COMPONENTS, Views
-from synthsieve.experiments.baselines.search import BaselineResult, Method
+from synthsieve.experiments.baselines.search import BaselineResult, GridMethod
 from synthsieve.experiments.baselines.sklearn_models import (
     MAX_UNLABELED,
     gradient_boosting,
@@ -36,7 +36,7 @@ def views_of(dataset: Dataset, split: Split, seed: int) -> Views:
     return Views(dataset, split, seed, MAX_UNLABELED)
 
 
-def is_answered(rival: Method, path: Path, dataset: Dataset, split: Split) -> bool:
+def is_answered(rival: GridMethod, path: Path, dataset: Dataset, split: Split) -> bool:
     """Whether `path` holds the rival's answer with the grid of today, on that split."""
     if not path.is_file():
         return False

@@ -1,7 +1,7 @@
 """A training step against its own convolutions and matrix products.
 
 For each preset it takes a step on random images of the right shape and notes every convolution and matrix product that
-the step asks for, forward and backward, with sizes and memory layout. Then it times, in turns, whole steps and those
+the step computes, forward and backward, with sizes and memory layout. Then it times, in turns, whole steps and those
 operations alone, on tensors made beforehand. Printed are the ratio of the medians and that of each one's quickest turn,
 since other work may share the machine; the goal is a ratio of at most 1.6. The same figures go as JSON to --output,
 with a step's time by kind of operation where --profile is given.
@@ -42,7 +42,7 @@ PRODUCTS = ("convolution", "convolution_backward", "mm", "addmm", "addmm_", "bmm
 
 
 class Products(TorchDispatchMode):
-    """Notes each convolution and matrix product that is asked for while it is entered."""
+    """Notes each convolution and matrix product that is computed while it is entered."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -71,7 +71,7 @@ class Case:
 
     @property
     def agreeing(self) -> np.ndarray:
-        """Samples whose class, after encoding them again, is the class asked."""
+        """Samples whose class, after encoding them again, is the requested class."""
         return np.flatnonzero(self.p_pool.argmax(axis=1) == self.y_pool)
 
 

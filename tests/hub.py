@@ -13,7 +13,7 @@ datasets.disable_progress_bars()
 
 
 def loaded(*words, **more):
-    """`datasets.load_dataset(...)`, the split `train`, read anew."""
+    """`datasets.load_dataset(...)`, the split `train`, read again."""
     return datasets.load_dataset(*map(str, words), split="train", download_mode="force_redownload", **more)
 
 

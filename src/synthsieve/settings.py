@@ -125,7 +125,7 @@ class Objective(StrEnum):
 class DrawFrom(StrEnum):
     """Where synthetic samples come from.
 
-    `prior`: a pool of draws from p(z given y), filtered and selected. The others are drawn anew at each step, around
+    `prior`: a pool of draws from p(z given y), filtered and selected. The others are drawn again at each step, around
     labelled x, whose label they take; q(z given x) is used by its mean. `labeled`: short chains on p(z given y) that
     start at q(z given x). `within-class`: z between or beyond two labelled x of a class. `style-swap`: the label
     latents of a labelled x with the style latents of an unlabelled one; needs two towers.

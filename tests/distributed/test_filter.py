@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from synthsieve.distributed.selection.job import Block, Job, WorkFolder
+from synthsieve.distributed.selection.job import RowBlock, SelectionJob, WorkFolder
 from synthsieve.distributed.selection.select import _filter
 from synthsieve.selection.entropy import filter_by_entropy
 from synthsieve.selection.options import SelectionOptions
@@ -22,9 +22,9 @@ def test_the_same_rows_are_kept(tmp_path, keep_per_class, fraction, ties):
     label[label == 2] = 1  # a class without rows
     contradicted = rng.random(900) < 0.3
     options = SelectionOptions(keep_fraction=fraction, keep_per_class=keep_per_class, require_label=True)
-    blocks = tuple(Block(tmp_path, 0, stop - start, start) for start, stop in ((0, 10), (10, 400), (400, 900)))
+    blocks = tuple(RowBlock(tmp_path, 0, stop - start, start) for start, stop in ((0, 10), (10, 400), (400, 900)))
     shards = Shards(tmp_path, (), (), "y", {"logits": ("logits",)}, (), {})
-    job = Job(shards, blocks, WorkFolder(tmp_path), options)
+    job = SelectionJob(shards, blocks, WorkFolder(tmp_path), options)
     survivors = _filter(job, label, entropy, contradicted)
     saved = np.concatenate([job.work.load("blocks", number, "reason") for number in range(3)])
     assert np.array_equal(saved, survivors.reason)

@@ -704,7 +704,7 @@ def test_bad_input_is_one_clear_sentence(clouds, change, words):
         assert "\n" not in str(caught.value)
 
 
-def test_before_fit_nothing_can_be_asked(clouds):
+def test_every_method_refuses_before_fit(clouds):
     for ask in (lambda e: e.sample(), lambda e: e.predict(clouds[0]), lambda e: e.augment(), lambda e: e.save("x")):
         with pytest.raises(NotFittedError):
             ask(small())
@@ -716,7 +716,7 @@ def test_huge_sparse_matrices_are_refused_before_they_are_made_dense():
         small().fit(huge, np.arange(100_000) % 2)
 
 
-def test_few_steps_that_were_asked_for_are_no_reason_to_warn(clouds):
+def test_requested_few_steps_do_not_warn(clouds):
     x, y = clouds
     with warnings.catch_warnings():
         warnings.simplefilter("error", ConvergenceWarning)

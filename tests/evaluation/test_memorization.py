@@ -9,7 +9,7 @@ from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist
 
 from synthsieve.errors import DataError
-from synthsieve.evaluation.memorization import Verdict, describe_copies, memorization, nearest_distances
+from synthsieve.evaluation.memorization import CopyVerdict, describe_copies, memorization, nearest_distances
 from tests.errors import raises
 
 
@@ -82,7 +82,7 @@ def test_copies_are_detected():
     assert (found.duplicates, found.held_out_duplicates) == (50, 0)
     assert found.near_share >= 0.05
     assert found.synthetic_quantiles[0] == 0
-    assert found.verdict is Verdict.COPIES
+    assert found.verdict is CopyVerdict.COPIES
     assert found.describe().startswith("copies suspected: ")
 
 
@@ -111,7 +111,7 @@ def test_copy_through_float32_is_detected():
     synthetic[4] = train[8] + 1e-3
     found = memorization(synthetic + 100, train + 100, held_out + 100)
     assert found.duplicates == 1
-    assert found.verdict is Verdict.COPIES
+    assert found.verdict is CopyVerdict.COPIES
 
 
 def test_near_copies_are_detected():
@@ -121,7 +121,7 @@ def test_near_copies_are_detected():
     assert found.duplicates == 0
     assert found.near_share >= 0.1
     assert found.p_value < 1e-6
-    assert found.verdict is Verdict.COPIES
+    assert found.verdict is CopyVerdict.COPIES
 
 
 def test_samples_without_noise_are_near_all_examples_but_no_copies():
@@ -133,12 +133,12 @@ def test_samples_without_noise_are_near_all_examples_but_no_copies():
     assert found.near_share > 0.05
     assert found.p_value < 1e-6
     assert abs(found.reached_share - found.reached_held_out_share) < 0.05
-    assert found.verdict is Verdict.NO_SIGN
+    assert found.verdict is CopyVerdict.NO_SIGN
     assert "of held-out examples" in found.describe()
     plane[0][:100] = train[:100] + 0.01 * rng.normal(size=(100, 10))
     again = memorization(plane[0], train, held_out)
     assert again.reached_share > again.reached_held_out_share
-    assert again.verdict is Verdict.COPIES
+    assert again.verdict is CopyVerdict.COPIES
 
 
 def test_new_draws_are_near_at_the_expected_rate():
@@ -149,7 +149,7 @@ def test_new_draws_are_near_at_the_expected_rate():
     assert abs(shares.mean() - 0.01) < 4 * shares.std() / np.sqrt(200)
     aucs = np.array([one.auc for one in seen])
     assert abs(aucs.mean() - 0.5) < 4 * aucs.std() / np.sqrt(200)
-    assert sum(one.verdict is Verdict.COPIES for one in seen) <= 8  # 2 expected; more than 8 once in 5,000
+    assert sum(one.verdict is CopyVerdict.COPIES for one in seen) <= 8  # 2 expected; more than 8 once in 5,000
     assert np.mean([one.p_value <= 0.2 for one in seen]) < 0.2 + 4 * np.sqrt(0.16 / 200)
 
 
@@ -158,9 +158,9 @@ def test_repetitive_data_are_not_copies():
     synthetic, train, held_out = (rng.integers(0, 4, (size, 4)) for size in (500, 400, 500))
     found = memorization(synthetic, train, held_out)
     assert found.duplicates > 100
-    assert found.verdict is Verdict.NO_SIGN
+    assert found.verdict is CopyVerdict.NO_SIGN
     synthetic[:] = train[rng.integers(0, 400, 500)]
-    assert memorization(synthetic, train, held_out).verdict is Verdict.COPIES
+    assert memorization(synthetic, train, held_out).verdict is CopyVerdict.COPIES
 
 
 def test_auc_equals_brute_force():
@@ -173,10 +173,10 @@ def test_auc_equals_brute_force():
 
 def test_few_rows_cannot_tell():
     found = memorization(*draw(10, 30, 200, 500))
-    assert found.verdict is Verdict.CANNOT_TELL
+    assert found.verdict is CopyVerdict.CANNOT_TELL
     assert found.describe().endswith("give at least 100 of each")
-    assert memorization(*draw(10, 500, 200, 30)).verdict is Verdict.CANNOT_TELL
-    assert memorization(*draw(10, 500, 200, 500)).verdict is Verdict.NO_SIGN
+    assert memorization(*draw(10, 500, 200, 30)).verdict is CopyVerdict.CANNOT_TELL
+    assert memorization(*draw(10, 500, 200, 500)).verdict is CopyVerdict.NO_SIGN
 
 
 def test_as_dict_is_json():

@@ -13,7 +13,7 @@ from synthsieve.data.splits import make_split
 from synthsieve.errors import CheckpointError
 from synthsieve.experiments.baselines import features
 from synthsieve.experiments.baselines.features import Views
-from synthsieve.experiments.baselines.search import BaselineResult, Candidate, Method, fit_baseline
+from synthsieve.experiments.baselines.search import BaselineResult, GridMethod, GridPoint, fit_baseline
 from synthsieve.experiments.baselines.sklearn_models import CLASSICAL, MAJORITY, MAX_UNLABELED, WIDE
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
@@ -194,9 +194,9 @@ def test_candidate_that_cannot_be_fitted_is_skipped():
 
     dataset = made_up(Kind.VECTOR)
     split = make_split(dataset, labels=20, seed=0)
-    bad = Candidate("bad", "plain", lambda seed: Refuses())
+    bad = GridPoint("bad", "plain", lambda seed: Refuses())
     good = CLASSICAL[0].grid(dataset)[0]
-    found = fit_baseline(Method("some", lambda dataset: [bad, good], False, ""), views(dataset, split))
+    found = fit_baseline(GridMethod("some", lambda dataset: [bad, good], False, ""), views(dataset, split))
     assert (found.metadata["chosen"], found.metadata["failed"]) == (good.name, "bad: not these numbers")
-    found = fit_baseline(Method("none", lambda dataset: [bad], False, ""), views(dataset, split))
+    found = fit_baseline(GridMethod("none", lambda dataset: [bad], False, ""), views(dataset, split))
     assert (found.answers, found.metadata["chosen"], found.metadata["grid"]) == ({}, None, {"bad": None})

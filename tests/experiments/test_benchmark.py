@@ -12,7 +12,7 @@ from synthsieve.data.origin import Origin
 from synthsieve.errors import ConfigError, DataError
 from synthsieve.evaluation.answers import Answers, read_answers, write_answers
 from synthsieve.evaluation.comparison import Verdict
-from synthsieve.experiments.benchmark import Benchmark, Outcome
+from synthsieve.experiments.benchmark import Benchmark, MethodResult
 from synthsieve.experiments.workers import InProcessPool
 from synthsieve.results.benchmark import result_of
 from synthsieve.settings import Metric, Settings
@@ -116,7 +116,7 @@ def outcome(right):
     )
     history = [{"spent": 50.0, "validation": 0.5, "test": 0.4}, {"spent": 100.0, "validation": 0.6, "test": 0.5}]
     trial = {"budget": 100, "spent": 100, "steps": 2, "costs": {"": 50}, "history": history, "diverged": None}
-    return Outcome([answers], [answers], ["rate 1"], [{**trial, "seconds": 1.0, "split_hash": ""}])
+    return MethodResult([answers], [answers], ["rate 1"], [{**trial, "seconds": 1.0, "split_hash": ""}])
 
 
 def result(tmp_path, **rights):

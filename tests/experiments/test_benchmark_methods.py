@@ -11,7 +11,7 @@ from synthsieve.data.dataset import UNLABELED, Dataset, Examples, InputSpec, Kin
 from synthsieve.errors import ConfigError
 from synthsieve.experiments.baselines import trainer
 from synthsieve.experiments.baselines.methods.bad_gan import pull_away
-from synthsieve.experiments.baselines.protocol import TRIALS, Classifier, Task
+from synthsieve.experiments.baselines.protocol import TRIALS, BenchmarkTask, Classifier
 from synthsieve.experiments.baselines.registry import METHODS, OURS, chosen_methods
 from synthsieve.experiments.baselines.trainer import answers_on, budget_of, count_operations, train
 from synthsieve.experiments.baselines.views import masked, mixed, noisy
@@ -50,7 +50,7 @@ def task_of(x, y, labeled, *, seed=0, overrides=(), kind=Kind.VECTOR, preset="ve
     settings = load_settings(
         preset, [*SMALL_SETTINGS, *overrides], {"seed": seed, "comparison": {"metric": "accuracy"}}
     )
-    return Task(TrainingData.prepare(dataset, settings), settings)
+    return BenchmarkTask(TrainingData.prepare(dataset, settings), settings)
 
 
 def blobs(seed=0):
@@ -87,7 +87,7 @@ def test_unlabeled_rows_help_on_two_moons(name):
     task = moons()
     steps = 400
     if name == "ours":
-        task = Task(task.data, task.settings, share=steps / task.settings.training.steps)
+        task = BenchmarkTask(task.data, task.settings, share=steps / task.settings.training.steps)
     assert accuracy(trained(name, task, steps), task) > accuracy(trained("supervised", task, steps), task) + 0.02
 
 
@@ -111,7 +111,7 @@ class Killed(Exception):
 @pytest.mark.parametrize("name", OFTEN)
 def test_killed_and_resumed_ends_the_same(name, tmp_path):
     task, path = blobs(), tmp_path / "checkpoint.safetensors"
-    task = Task(task.data, task.settings, share=0.3)  # of ours, 6 steps before samples and 3 with them
+    task = BenchmarkTask(task.data, task.settings, share=0.3)  # of ours, 6 steps before samples and 3 with them
     budget = 2 * budget_of(task) if name.startswith(("ours", "dapper")) else 12 * cost_of(name, task)
 
     def make():
@@ -212,7 +212,7 @@ def test_every_method_takes_every_kind_of_data_that_it_does_not_refuse(modality)
     small = [setting for setting in SMALL_SETTINGS if not setting.startswith(("model.latent", "training.smoothness"))]
     small += ["model.label_width=8", "data.labels=20", "data.validation=extra"]
     settings = load_settings(default_preset("", dataset), small)
-    task = Task(TrainingData.prepare(dataset, settings), settings)
+    task = BenchmarkTask(TrainingData.prepare(dataset, settings), settings)
     for name, method in METHODS.items():
         if name != "ours-craig" and method.refuses(task.input_spec) is None:
             trained_method = trained(name, task, 2)

@@ -157,7 +157,7 @@ def test_with_a_test_set_outside_the_labels_cross_fitting_only_chooses(tmp_path)
     assert cross_fitting_of(vectors(60), settings_for("digits")) is None
 
 
-def test_many_labels_and_fractions_asked_for_are_split_once(tmp_path):
+def test_many_labels_or_given_fractions_are_split_once(tmp_path):
     many = Dataset("many", Kind.VECTOR, ("a", "b"), Examples(np.zeros((400, 2), np.float32), np.arange(400) % 2))
     assert few_labels(tmp_path, many).cross_fitting is None
     assert few_labels(tmp_path, vectors(60), "data.validation_fraction=0.2").cross_fitting is None

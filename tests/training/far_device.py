@@ -1,7 +1,7 @@
 """A device that is not the CPU and that every machine has: it computes on the CPU, but meets no tensor from there.
 
 Mixing the two is an error, as on a GPU; its numbers are not numpy's; and it has no float64, like Apple's GPUs. What
-learns here is ready for a GPU as far as that can be told without one.
+trains here is ready for a GPU, as far as one can know without a GPU.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Far(torch.Tensor):
 
 
 def run_on_cpu(operation: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
-    """Do with the numbers what is asked, and send what comes of it over there."""
+    """Compute on the CPU, and move the result to the device."""
     name = operation.name().removeprefix("aten::").partition(".")[0]
 
     def near(value: Any) -> Any:

@@ -60,7 +60,7 @@ def main(out):
         train_state.step = 0
         train_state.model.double()
         train_state.averaged.double()
-        train_state.sync_gradients = group.sync_gradients(train_state.model)  # anew: it was made for float32
+        train_state.sync_gradients = group.sync_gradients(train_state.model)  # again: it was made for float32
         for step in range(settings.total_steps):
             if step == settings.training.steps:
                 source.add(extra_data)

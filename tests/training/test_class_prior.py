@@ -108,7 +108,7 @@ def test_shares_may_be_given():
         fitted([0.2, 0.3, 0.5], x, y)
 
 
-def test_a_rare_class_can_be_asked_for():
+def test_a_rare_class_can_be_requested():
     """Most latents drawn for it are of it, among equally frequent classes."""
 
     estimator = fitted("uniform", *unbalanced())

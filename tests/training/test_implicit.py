@@ -87,7 +87,7 @@ def assert_close(one, other, parts=PARTS):
 
 
 class Checked(nn.Module):
-    """The loss as a function of the parameters alone: its noise starts afresh at each call."""
+    """The loss as a function of the parameters alone: its noise is the same at each call."""
 
     def __init__(self, model, **options):
         super().__init__()

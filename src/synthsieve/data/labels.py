@@ -31,7 +31,7 @@ class Labels:
     notes: tuple[str, ...] = ()  # messages for the user
 
 
-class Targets(NamedTuple):
+class TypedLabels(NamedTuple):
     """Class indices, and the labels in the type they came in."""
 
     y: np.ndarray  # int64 (n,), indices into `classes`, or -1
@@ -101,7 +101,7 @@ def check_lengths(texts: Iterable[str], *, origin: str) -> None:
     check(longest <= MAX_LABEL_LENGTH, f"{origin}: {problem}", "long-label")
 
 
-def read_targets(given: Any, classes: np.ndarray | None = None) -> Targets:
+def read_targets(given: Any, classes: np.ndarray | None = None) -> TypedLabels:
     """Class indices of any labels (n,); with `classes` given, a label that is none of them counts as -1."""
     raw = as_labels(given)
     known = is_known(raw)
@@ -109,10 +109,10 @@ def read_targets(given: Any, classes: np.ndarray | None = None) -> Targets:
         classes, inverse = np.unique(_common_type(raw[known], whole=not known.all()), return_inverse=True)
         y = np.full(len(raw), UNLABELED, dtype=np.int64)
         y[known] = inverse.reshape(-1)
-        return Targets(y, classes)
+        return TypedLabels(y, classes)
     index = {label: i for i, label in enumerate(classes.tolist())}
     flat = [index.get(_plain(label), UNLABELED) if ok else UNLABELED for label, ok in zip(raw, known, strict=True)]
-    return Targets(np.array(flat, dtype=np.int64), classes)
+    return TypedLabels(np.array(flat, dtype=np.int64), classes)
 
 
 def as_labels(given: Any) -> np.ndarray:

@@ -36,7 +36,7 @@ class Nearest:
         return {"distances": self.distances.tolist(), "indices": self.indices.tolist()}
 
 
-class Verdict(StrEnum):
+class CopyVerdict(StrEnum):
     COPIES = "copies suspected"
     NO_SIGN = "no sign of copies"
     CANNOT_TELL = "cannot tell"
@@ -61,14 +61,14 @@ class Memorization:
     held_out_duplicates: int
     num_synthetic: int  # number of rows
     num_held_out: int
-    verdict: Verdict  # the conclusion
+    verdict: CopyVerdict  # the conclusion
 
     def describe(self) -> str:
         """One sentence: the verdict and the figures behind it."""
         advice = {
-            Verdict.COPIES: "; look at the nearest pairs: samples of dense regions are also near training examples",
-            Verdict.NO_SIGN: "",
-            Verdict.CANNOT_TELL: f"; give at least {MIN_COUNT} of each",
+            CopyVerdict.COPIES: "; look at the nearest pairs: samples of dense regions are also near training examples",
+            CopyVerdict.NO_SIGN: "",
+            CopyVerdict.CANNOT_TELL: f"; give at least {MIN_COUNT} of each",
         }
         return f"{describe_copies(self.as_dict())}{advice[self.verdict]}"
 
@@ -90,18 +90,18 @@ def describe_copies(found: Mapping[str, Any]) -> str:
     if "reached_share" in found and found["near_share"] > found["expected_share"]:
         reached, held_out = (f"{100 * found[name]:.1f} %" for name in ("reached_share", "reached_held_out_share"))
         shares += f"; {reached} of training examples have such a sample, and {held_out} of held-out examples"
-    if found["verdict"] == Verdict.CANNOT_TELL:
+    if found["verdict"] == CopyVerdict.CANNOT_TELL:
         few = f"{count:,} samples and {found['num_held_out']:,} held-out examples are too few"
-        return f"{Verdict.CANNOT_TELL} whether samples are copies: {few}"
+        return f"{CopyVerdict.CANNOT_TELL} whether samples are copies: {few}"
     if not equal:
         return f"{found['verdict']}: {shares}"
     equals = f"{equal:,} of {count:,} samples equal{'s' if equal == 1 else ''} a training example"
     equals += f", as {real:,} of {found['num_held_out']:,} held-out examples do" if real else ""
-    if found["verdict"] == Verdict.NO_SIGN:
-        return f"{Verdict.NO_SIGN} beyond what the data repeat themselves: {equals}; {shares}"
+    if found["verdict"] == CopyVerdict.NO_SIGN:
+        return f"{CopyVerdict.NO_SIGN} beyond what the data repeat themselves: {equals}; {shares}"
     if found["near_share"] <= found["expected_share"]:
-        return f"{Verdict.COPIES}: {equals}; the other samples show no sign of it ({shares})"
-    return f"{Verdict.COPIES}: {equals}; {shares}"
+        return f"{CopyVerdict.COPIES}: {equals}; the other samples show no sign of it ({shares})"
+    return f"{CopyVerdict.COPIES}: {equals}; {shares}"
 
 
 def memorization(synthetic: np.ndarray, train: np.ndarray, held_out: np.ndarray) -> Memorization:
@@ -109,9 +109,9 @@ def memorization(synthetic: np.ndarray, train: np.ndarray, held_out: np.ndarray)
 
     near_share = share of synthetic s with min_t norm(s - t) < the r-th smallest held-out distance, r = (h + 1) / 100.
     If synthetic samples were new real examples, their number below it would be beta-binomial (m, r, h - r + 1),
-    whatever the distribution of the data. Samples without noise are near all examples, those of training or not; so it
-    is also asked whether a training example is more often that near to a sample than a held-out one, by Fisher's exact
-    test: without copies the two are exchangeable. Copies are suspected when both are so, or when there are more
+    whatever the distribution of the data. Samples without noise are near all examples, those of training or not. So
+    Fisher's exact test also compares how often a training example is that near to a sample with how often a held-out
+    one is: without copies the two are exchangeable. Copies are suspected when both are so, or when there are more
     duplicates than among held-out examples; otherwise fewer than 100 rows of either kind cannot tell.
     """
     synthetic, train, held_out = same_space(synthetic=synthetic, train=train, held_out=held_out)
@@ -134,9 +134,9 @@ def memorization(synthetic: np.ndarray, train: np.ndarray, held_out: np.ndarray)
         both = duplicates + held_out_duplicates
         copied = stats.hypergeom(num_synthetic + num_held_out, both, num_synthetic).sf(duplicates - 1) < SIGNIFICANCE
     if copied or max(p_value, reached_p_value) < SIGNIFICANCE:
-        verdict = Verdict.COPIES
+        verdict = CopyVerdict.COPIES
     else:
-        verdict = Verdict.NO_SIGN if min(num_synthetic, num_held_out) >= MIN_COUNT else Verdict.CANNOT_TELL
+        verdict = CopyVerdict.NO_SIGN if min(num_synthetic, num_held_out) >= MIN_COUNT else CopyVerdict.CANNOT_TELL
     nearer = stats.mannwhitneyu(near_held_out.distances, near_synthetic.distances, method="asymptotic").statistic
     return Memorization(
         synthetic_quantiles=tuple(np.quantile(near_synthetic.distances, QUANTILES).tolist()),

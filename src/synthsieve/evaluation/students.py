@@ -1,4 +1,4 @@
-"""Any estimator with `fit` and `predict` as a student: trained afresh on given rows, asked for probabilities."""
+"""Any estimator with `fit` and `predict` as a student: it is trained from scratch, then predicts probabilities."""
 
 from __future__ import annotations
 

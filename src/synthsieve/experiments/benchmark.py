@@ -22,13 +22,12 @@ from synthsieve.data.origin import Origin
 from synthsieve.data.splits import cross_fits, split_dataset
 from synthsieve.errors import CheckpointError, DataError
 from synthsieve.evaluation.answers import Answers, concatenate, read_answers, write_answers
-from synthsieve.experiments.baselines.protocol import Task
+from synthsieve.experiments.baselines.protocol import BenchmarkTask
 from synthsieve.experiments.baselines.registry import METHODS, SKLEARN
 from synthsieve.experiments.baselines.search import BaselineResult
 from synthsieve.experiments.baselines.trainer import budget_of, train
 from synthsieve.experiments.experiment import Unit
-from synthsieve.experiments.workers import ClassicalJob, run_jobs
-from synthsieve.experiments.workers import Task as WorkerTask
+from synthsieve.experiments.workers import ClassicalJob, Task, run_jobs
 from synthsieve.io.files import remove_stale_partials
 from synthsieve.io.progress import Progress
 from synthsieve.settings import Settings
@@ -86,7 +85,7 @@ class MethodJob:
 
     def run(self, origin: Origin, dataset: Dataset, *, report: Callable[[int], None]) -> None:
         remove_stale_partials(self.output_path.parent)
-        task = Task(TrainingData.prepare(dataset, self.settings), self.settings, self.share, self.device)
+        task = BenchmarkTask(TrainingData.prepare(dataset, self.settings), self.settings, self.share, self.device)
         kind, trial, started = METHODS[self.method], self.best_trial, time.monotonic()
         budget, checkpoint = budget_of(task), self.output_path.with_suffix(".safetensors")
         method = kind(task, **kind.grid[trial])
@@ -116,7 +115,7 @@ class MethodJob:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class MethodResult:
     """One method at one budget: the answers of the trial that validation chose, seed by seed."""
 
     test: list[Answers]
@@ -125,7 +124,7 @@ class Outcome:
     trials: list[dict[str, Any]]  # metadata of the chosen trials, unit by unit; empty for scikit-learn's methods
 
 
-Outcomes = dict[float, dict[str, Outcome]]  # budget -> method -> outcome
+Outcomes = dict[float, dict[str, MethodResult]]  # budget -> method -> outcome
 
 
 @dataclass(frozen=True)
@@ -197,12 +196,12 @@ class Benchmark:
 
     def run(
         self, dataset: Dataset, *, workers: int, progress: Progress | None = None
-    ) -> dict[float, dict[str, Outcome]]:
+    ) -> dict[float, dict[str, MethodResult]]:
         """Train what is not trained yet; the outcome of every method for each budget."""
         left_out = self.left_out(dataset)
         ours = [name for name in self.methods if name in METHODS and name not in left_out]
         classical = [name for name in self.methods if name in SKLEARN]
-        jobs: list[WorkerTask] = []
+        jobs: list[Task] = []
         for unit in self.units:
             for name in ours:
                 jobs += [*self.trials(name, unit), *(self.job(name, unit, share) for share in self.shares)]
@@ -215,21 +214,21 @@ class Benchmark:
             found[share] = {name: outcome for name, outcome in outcomes.items() if outcome is not None}
         return found
 
-    def _outcome(self, method: str, share: float) -> Outcome | None:
+    def _outcome(self, method: str, share: float) -> MethodResult | None:
         read = {unit: read_answers(self.job(method, unit, share).output_path) for unit in self.units}
         if any("test" not in answers for answers, _ in read.values()):
             return None
         chosen = [", ".join(f"{k} {v:g}" for k, v in m["identity"]["parameters"].items()) for _, m in read.values()]
         found = {unit: answers for unit, (answers, _) in read.items()}
-        return Outcome(*self._by_seed(found), chosen, [metadata for _, metadata in read.values()])
+        return MethodResult(*self._by_seed(found), chosen, [metadata for _, metadata in read.values()])
 
-    def _sklearn_outcome(self, method: str) -> Outcome | None:
+    def _sklearn_outcome(self, method: str) -> MethodResult | None:
         paths = {unit: self.out / unit.path / "baselines" / f"{method}.npz" for unit in self.units}
         results = {unit: BaselineResult.read(path) for unit, path in paths.items()}
         if not all(result.fitted and "test" in result.answers for result in results.values()):
             return None
         chosen = [str(result.metadata["chosen"]) for result in results.values()]
-        return Outcome(*self._by_seed({unit: each.answers for unit, each in results.items()}), chosen, [])
+        return MethodResult(*self._by_seed({unit: each.answers for unit, each in results.items()}), chosen, [])
 
     def _by_seed(self, answers: dict[Unit, dict[str, Answers]]) -> tuple[list[Answers], list[Answers] | None]:
         """Test and validation answers, the parts of a seed as one."""

@@ -4,7 +4,7 @@ Each of five common scikit-learn models is trained on
 
     labels only             the labelled rows
     self-labelled rows      and the unlabelled rows, with the labels of the run's model
-    synthetic samples       and samples that the model drew and, after encoding them again, still gives the class asked
+    synthetic samples       and samples that the model drew and, after encoding them again, still gives the same class
 
 Which addition to recommend is chosen on validation rows, by the mean over models; without any it is the first that
 there is. The gain of that one on test rows is the primary comparison. Two controls show whether cheaper labels of the

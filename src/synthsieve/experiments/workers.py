@@ -23,7 +23,7 @@ from synthsieve.data.origin import Origin
 from synthsieve.data.splits import split_dataset
 from synthsieve.errors import CheckpointError, SynthsieveError, in_one_sentence
 from synthsieve.experiments.baselines.features import Views
-from synthsieve.experiments.baselines.search import BaselineResult, Method, fit_baseline
+from synthsieve.experiments.baselines.search import BaselineResult, GridMethod, fit_baseline
 from synthsieve.experiments.baselines.sklearn_models import CLASSICAL, MAX_UNLABELED
 from synthsieve.experiments.runner import is_finished, run_arm
 from synthsieve.io.files import remove_stale_partials
@@ -83,7 +83,7 @@ class ClassicalJob:
     after: tuple[Path, ...] = ()  # jobs that must be done before: none
 
     @classmethod
-    def of(cls, method: Method, folder: Path, settings: Settings, dataset: Dataset) -> ClassicalJob:
+    def of(cls, method: GridMethod, folder: Path, settings: Settings, dataset: Dataset) -> ClassicalJob:
         """The job that writes its result to `folder`."""
         candidates = tuple(candidate.name for candidate in method.grid(dataset))
         name = f"{method.name}, seed {settings.seed}"

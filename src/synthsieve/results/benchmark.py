@@ -11,7 +11,7 @@ import numpy as np
 from synthsieve.evaluation.comparison import ComparisonResult, Verdict, compare_paired
 from synthsieve.evaluation.metrics import METRIC_NAMES
 from synthsieve.experiments.baselines.registry import METHODS, OURS, SKLEARN
-from synthsieve.experiments.benchmark import TRIAL_SHARE, Benchmark, Outcome, Outcomes
+from synthsieve.experiments.benchmark import TRIAL_SHARE, Benchmark, MethodResult, Outcomes
 from synthsieve.io.files import write_json, write_text
 from synthsieve.io.printable import html_table
 from synthsieve.io.random_streams import numpy_stream
@@ -45,7 +45,7 @@ class BenchmarkResult:
         return METRIC_NAMES[self.comparison.metric]
 
     @property
-    def first(self) -> dict[str, Outcome]:
+    def first(self) -> dict[str, MethodResult]:
         return next(iter(self.outcomes.values()))
 
     @property
@@ -225,7 +225,7 @@ def result_of(
     return BenchmarkResult(*places, ours, best, theirs, validation, outcomes, {**left_out, **reasons}, settings, sizes)
 
 
-def _as_dict(outcomes: dict[str, Outcome]) -> dict[str, Any]:
+def _as_dict(outcomes: dict[str, MethodResult]) -> dict[str, Any]:
     kept = ("budget", "spent", "steps", "costs", "history", "diverged", "seconds", "split_hash")
     return {
         name: {
@@ -237,7 +237,7 @@ def _as_dict(outcomes: dict[str, Outcome]) -> dict[str, Any]:
     }
 
 
-def _curve(outcome: Outcome) -> tuple[np.ndarray, np.ndarray]:
+def _curve(outcome: MethodResult) -> tuple[np.ndarray, np.ndarray]:
     """Shares of the budget and the mean test score there, from where every seed has one."""
     curves = [
         (

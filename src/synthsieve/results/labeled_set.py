@@ -14,7 +14,7 @@ from synthsieve.experiments.arms import TableEntry
 from synthsieve.experiments.experiment import Experiment
 from synthsieve.experiments.usefulness import agreeing_samples, pooled_entry
 from synthsieve.io.files import atomic_write
-from synthsieve.results.export.formats import Form, form_of
+from synthsieve.results.export.formats import SampleForm, form_of
 from synthsieve.results.export.samples import write_items
 from synthsieve.results.readable import shown_items
 from synthsieve.training.run_dir import RunDirectory
@@ -28,7 +28,7 @@ class RowOrigin(StrEnum):
 
     LABELED = "labelled"  # a row of yours with your label
     SELF_LABELED = "self-labelled"  # a row of yours with the model's label
-    SYNTHETIC = "synthetic"  # drawn by the model, and still given the class asked after encoding it again
+    SYNTHETIC = "synthetic"  # drawn by the model, and still given the requested class after encoding it again
 
 
 def write_labeled_set(experiment: Experiment, dataset: Dataset, kept: TableEntry) -> list[Path]:
@@ -68,7 +68,7 @@ def write_labeled_set(experiment: Experiment, dataset: Dataset, kept: TableEntry
         np.savez_compressed(file, allow_pickle=False, **arrays)
     items = shown_items(run, stored, dataset)
     readable = []
-    if form_of(items) in (Form.ROWS, Form.SENTENCES):
+    if form_of(items) in (SampleForm.ROWS, SampleForm.SENTENCES):
         readable = write_items(
             stem,
             items,

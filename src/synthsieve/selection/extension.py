@@ -10,7 +10,7 @@ import numpy as np
 from synthsieve.errors import SelectionError
 from synthsieve.io.random_streams import numpy_stream
 from synthsieve.selection import validation
-from synthsieve.selection.options import Metric, SelectionOptions
+from synthsieve.selection.options import DistanceMetric, SelectionOptions
 from synthsieve.selection.result import ClassFigures, Selection
 
 ALL_ROWS = "all rows"  # the class of rows without labels
@@ -89,7 +89,7 @@ def _check(
             "same encoder",
             code="shape",
         )
-    if options.metric is Metric.COSINE:
+    if options.metric is DistanceMetric.COSINE:
         points = validation.unit_rows(points, "embeddings")
     if labels is None:
         if len(earlier.classes) > 1:

@@ -20,7 +20,7 @@ from synthsieve.selection.cross_validation import (
 from synthsieve.selection.entropy import Reason
 from synthsieve.selection.extension import ALL_ROWS
 from synthsieve.selection.gradients import residuals_of
-from synthsieve.selection.options import Curvature, Metric, ReferenceRole, SelectionOptions
+from synthsieve.selection.options import Curvature, DistanceMetric, ReferenceRole, SelectionOptions
 from synthsieve.selection.reference import default_leak_distance, nearest_rows
 from synthsieve.selection.rows import columns_of, is_matrix, is_table
 from synthsieve.selection.texts import TFIDF, TFIDF_NOTE, TfidfEncoder, encoded
@@ -53,7 +53,7 @@ def read_input(
     of_embeddings = given["embeddings"] is not None
     if of_embeddings:
         given["labels"], given["gradients"] = _check_embeddings(given, features, options.metric)
-    elif options.metric is Metric.COSINE:
+    elif options.metric is DistanceMetric.COSINE:
         raise SelectionError("expected embeddings with metric='cosine', got none: pass embeddings=", code="metric")
     checked = _check_arrays(given, features, classes, options.seed)
     if of_embeddings and checked.output is None and len(checked.names) > 1:
@@ -158,13 +158,13 @@ def _encode(text: Any, encoder: Any, reference: Any, seed: int) -> tuple[np.ndar
     return embeddings, reference, (TFIDF_NOTE,) if by_words else ()
 
 
-def _check_embeddings(given: Mapping[str, Any], features: Any, metric: Metric) -> tuple[Any, np.ndarray]:
+def _check_embeddings(given: Mapping[str, Any], features: Any, metric: DistanceMetric) -> tuple[Any, np.ndarray]:
     """Labels, of one class if none are given, and the points that distances are measured between."""
     if given["gradients"] is not None or features is not None:
         other = "features" if given["gradients"] is None else "gradients"
         raise SelectionError(f"expected embeddings or {other}, got both: leave one out", code="both-points")
     points = validation.matrix(given["embeddings"], "embeddings")
-    if metric is Metric.COSINE:
+    if metric is DistanceMetric.COSINE:
         points = validation.unit_rows(points, "embeddings")
     return np.full(len(points), ALL_ROWS) if given["labels"] is None else given["labels"], points
 
@@ -228,7 +228,7 @@ def _check_reference(reference: Any, labels: Any, given: Input, options: Selecti
             "use the same encoder for both",
             code="reference",
         )
-    if options.metric is Metric.COSINE:
+    if options.metric is DistanceMetric.COSINE:
         points = validation.unit_rows(points, "reference")
     row, distance = nearest_rows(given.gradients, points)
     least = default_leak_distance(points) if options.leak_distance is None else options.leak_distance

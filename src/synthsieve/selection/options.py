@@ -43,7 +43,7 @@ class Method(StrEnum):
         return Method.EXACT if num_points <= EXACT_UP_TO else Method.FAST
 
 
-class Metric(StrEnum):
+class DistanceMetric(StrEnum):
     """How far apart two embeddings are: as they are, or scaled to length 1 (sqrt(2 - 2 cosine similarity))."""
 
     EUCLIDEAN = "euclidean"
@@ -112,7 +112,7 @@ class SelectionOptions:
     require_label: bool | None = None
     method: Method = Method.AUTO
     refine: bool = False
-    metric: Metric = Metric.EUCLIDEAN
+    metric: DistanceMetric = DistanceMetric.EUCLIDEAN
     leak_distance: float | None = None
     reference_role: ReferenceRole = ReferenceRole.COVER
     reference_weight: float = 1.0
@@ -128,7 +128,7 @@ class SelectionOptions:
     def __post_init__(self) -> None:
         checked: dict[str, Any] = {
             "method": one_of(Method, self.method, "method"),
-            "metric": one_of(Metric, self.metric, "metric"),
+            "metric": one_of(DistanceMetric, self.metric, "metric"),
             "reference_role": one_of(ReferenceRole, self.reference_role, "reference-role"),
             "curvature": one_of(Curvature, self.curvature, "curvature"),
             "memory_limit": bytes_in(self.memory_limit),

@@ -31,7 +31,7 @@ _PREFIXED = re.compile(r"([A-Za-z]+[_.: -])(.+)|([A-Za-z]+)([0-9]+)")
 
 
 @dataclass(frozen=True)
-class Labels:
+class IndexedLabels:
     """Class indices int32 (n,), the label of each index, and notes on assumptions."""
 
     indices: np.ndarray
@@ -250,7 +250,7 @@ def column_labels(
     *,
     columns: Sequence[Any] | None = None,
     first_row: int = 0,
-) -> Labels:
+) -> IndexedLabels:
     """Labels as columns of a classifier's output: by `classes`, the names of `columns`, or the order of the labels."""
     array = label_array(value)
     notes: tuple[str, ...] = ()
@@ -274,7 +274,7 @@ def column_labels(
                 f"{first_row + row}: give classes= with the label of each column, or drop unlabelled rows",
                 code="unknown-label",
             )
-        return Labels(array.astype(np.int32), tuple(range(num_columns)), notes)
+        return IndexedLabels(array.astype(np.int32), tuple(range(num_columns)), notes)
     names = label_array(classes)
     if names.dtype.kind != array.dtype.kind and "U" in (names.dtype.kind, array.dtype.kind):
         names, array = names.astype(str), array.astype(str)  # numbers in one, their text in the other
@@ -293,7 +293,7 @@ def column_labels(
             "add it or drop the row",
             code="unknown-label",
         )
-    return Labels(indices, tuple(names.tolist()), notes)
+    return IndexedLabels(indices, tuple(names.tolist()), notes)
 
 
 def column_classes(
@@ -377,7 +377,7 @@ def index_among(names: np.ndarray, labels: np.ndarray) -> np.ndarray:
     return sorter[place].astype(np.int32)
 
 
-def any_labels(value: Any) -> Labels:
+def any_labels(value: Any) -> IndexedLabels:
     """Labels of any type, numbered in their natural order, or in that of their categories."""
     names, indices = np.unique(label_array(value), return_inverse=True)
     order, categories = names.tolist(), _categories(value)
@@ -387,8 +387,8 @@ def any_labels(value: Any) -> Labels:
     elif names.dtype.kind == "U":
         order = sort_naturally(order)
     if order == names.tolist() or len(order) != len(names):
-        return Labels(indices.astype(np.int32, copy=False), tuple(names.tolist()))
-    return Labels(index_among(np.array(order), names)[indices], tuple(order))
+        return IndexedLabels(indices.astype(np.int32, copy=False), tuple(names.tolist()))
+    return IndexedLabels(index_among(np.array(order), names)[indices], tuple(order))
 
 
 def label_array(value: Any) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Samples around labelled x, drawn anew at each step: their class is a true label, not one that was asked for.
+"""Samples around labelled x, drawn again at each step: their class is a true label, not a requested one.
 
 With z_i the mean of q(z given x_i), of labelled pairs (x_i, y_i):
 

@@ -114,7 +114,7 @@ def choose_extra_data(
         sampling=settings.sampling,
         seed=derive_seed(settings.seed, f"augmentation/{step}"),
         class_shares=None if settings.data.balanced else label_counts / label_counts.sum(),
-        # Samples are asked for by class: whether one is of its class does not depend on how frequent classes are.
+        # Samples are requested by class: whether one is of its class does not depend on how frequent classes are.
         class_offsets=None if offsets is None else offsets.to_uniform,
         latents_of=None if settings.augmentation.fresh_pool else previous.pool,
         curvature_state=previous.curvature,

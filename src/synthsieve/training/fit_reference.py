@@ -58,7 +58,7 @@ def fit_to(model: GenerativeClassifier, data: TrainingData, settings: Settings, 
     """Give `model` the reference that is fitted to the training rows, as `model` encodes them; returns the latter.
 
     Where classes are unbalanced, rows are given classes in the shares of the labels, and draws are those of equally
-    frequent classes: a rare class can be asked for like any other.
+    frequent classes: a rare class can be requested like any other.
     """
     split, train = data.split, data.dataset.train
     encoded = encode_rows(

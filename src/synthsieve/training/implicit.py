@@ -58,7 +58,7 @@ def implicit_cross_entropy(
 
 
 def uniform_classes(model: GenerativeClassifier, n: int, *, rng: torch.Generator) -> Tensor:
-    """Classes to ask for: each y[i] is uniform, and together they hold each class as equally often as n allows.
+    """Classes to request: each y[i] is uniform, and together they hold each class as equally often as n allows.
 
     y[i] = order[i mod num_classes], order a random permutation of the classes. int64 (n,), where the energy's weights
     are.

@@ -91,7 +91,7 @@ class TrainState:
         return self.step - first if self.step >= first else self.step
 
     def reinitialise(self) -> None:
-        """New initial weights of the label tower (or the only tower) and of F, averaged too; optimisers begin anew."""
+        """New initial weights of the label tower (or the only tower) and of F, averaged too; optimisers start over."""
         new = build_networks(
             self.settings, self.model.input_spec, self.model.num_classes, stream=f"initial weights/{self.step}"
         )

@@ -84,7 +84,7 @@ def take_step(state: TrainState, batch: Batch) -> None:
 
 
 def with_synthetic(state: TrainState, batch: Batch) -> Batch:
-    """The batch with samples around its labelled x, where there is no pool, and with soft targets, if asked for."""
+    """The batch with samples around its labelled x, where there is no pool, and with soft targets, by the settings."""
     settings = state.settings.augmentation
     if settings.enabled and settings.draw_from is not DrawFrom.PRIOR and state.step >= state.settings.augment_from_step:
         x, y = anchored.draw(

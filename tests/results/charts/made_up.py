@@ -10,12 +10,12 @@ from synthsieve.results.charts.chart import (
     Dash,
     Fill,
     Intervals,
-    Labels,
     Line,
     Points,
     Rule,
     Scale,
     Shape,
+    TextLabels,
     Tone,
 )
 
@@ -65,7 +65,7 @@ def _forest():
         Rule(0.0, HOSTILE[0], dash=Dash.SOLID),
         Intervals("helps", (1.0, 2.0), (2.0, 3.0), (3.0, 4.0), (1.0, 2.0), Tone.GREEN, Shape.UP, HOSTILE[:2]),
         Intervals(HOSTILE[5], (-1.0,), (0.0,), (1.0,), (3.0,), Tone.QUIET, Shape.RING),
-        Labels((2.0,), (4.0,), (HOSTILE[0],)),
+        TextLabels((2.0,), (4.0,), (HOSTILE[0],)),
     )
     y = Axis(categories=rows, headings=frozenset({0}), beside=("", *HOSTILE))
     return Chart(HOSTILE[1], HOSTILE[6], Axis(HOSTILE[4]), y, layers, note=HOSTILE[5])
@@ -87,7 +87,7 @@ def _map():
         Points("faint", (0.0, 1.0, 2.0), (0.0, 1.0, 0.0), Tone.QUIET, faint=True),
         *(Points(shape, (i,), (i % 2,), shape=shape) for i, shape in enumerate(Shape)),
         Points("", (0.5, 1.5), (0.5, 0.5), sizes=(2.0, 6.0), notes=HOSTILE[:2], rows=(7, 9)),
-        Labels((0.0, 0.0, 2.0), (0.0, 0.01, 1.0), HOSTILE[:3]),
+        TextLabels((0.0, 0.0, 2.0), (0.0, 0.01, 1.0), HOSTILE[:3]),
     )
     return Chart("a map", "Points.", Axis(plain=True), Axis(plain=True), layers, square=True)
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from synthsieve.errors import DataError
-from synthsieve.results.charts.chart import Axis, Bars, Chart, Labels, Line, Points, Rule, Scale
+from synthsieve.results.charts.chart import Axis, Bars, Chart, Line, Points, Rule, Scale, TextLabels
 from synthsieve.results.charts.scale import Projection, limits, log_ticks, tick_labels, ticks
 from synthsieve.results.charts.style import ANYWHERE, DARK, LIGHT, shortened, width, wrapped
 from tests.errors import raises
@@ -26,7 +26,7 @@ AXIS = Axis("x")
         ((Line("a", (1.0, 2.0), (1.0,)),), "length-mismatch"),
         ((Points("a", (1.0, 2.0), (1.0, 2.0), sizes=(1.0, 2.0, 3.0)),), "length-mismatch"),
         ((Points("a", (1.0,), (1.0,), notes=("b", "c")),), "length-mismatch"),
-        ((Labels((1.0,), (1.0,), ("a", "b")),), "length-mismatch"),
+        ((TextLabels((1.0,), (1.0,), ("a", "b")),), "length-mismatch"),
         ((Bars("a", (1.0,), (2.0,), (math.nan,), (0.0,)),), "not-finite"),
         ((Rule(math.nan, "here"), *lines().layers), "not-finite"),
     ],

@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from synthsieve.data.modalities.sound.format import Waveforms
 from synthsieve.results.export.block import Block, PoolInfo
-from synthsieve.results.export.directory import Plan, write_export
-from synthsieve.results.export.formats import Form, Which, form_of, resolve_formats
+from synthsieve.results.export.directory import ExportPlan, write_export
+from synthsieve.results.export.formats import Which, form_of, resolve_formats
 from synthsieve.results.provenance import MEANINGS
 
 CLASSES = ("cat", "dog/fox", "dog_fox")
@@ -101,9 +101,6 @@ FACTS = {
 def exported(to, kind, *formats, which=Which.DEFAULT, **more):
     """Write an export of made-up samples to `to`: their info, the whole block, the manifest."""
     info, whole, blocks = samples(kind, **more)
-    plan = Plan(info, resolve_formats(info.form, formats), which, MEANINGS)
+    plan = ExportPlan(info, resolve_formats(info.form, formats), which, MEANINGS)
     words = {"selection": "All are kept.", "chosen_by": "At random.", "quality": []}
     return info, whole, write_export(to, iter(blocks), plan, FACTS, words)
-
-
-__all__ = ["CLASSES", "FACTS", "KINDS", "Form", "cut", "exported", "items", "samples"]

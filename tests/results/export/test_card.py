@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 
 from synthsieve.results.export.block import PoolInfo
 from synthsieve.results.export.card import TASKS, card_features, front_matter, hub_table, size_of
-from synthsieve.results.export.formats import Form
+from synthsieve.results.export.formats import SampleForm
 from tests.hub import datasets
 from tests.results.export.made_up import CLASSES, rows
 
 yaml = pytest.importorskip("yaml")
 
-INFO = PoolInfo(Form.ROWS, CLASSES, "label", total=3, selected=1)
+INFO = PoolInfo(SampleForm.ROWS, CLASSES, "label", total=3, selected=1)
 
 
 def as_read(features):
@@ -43,7 +43,10 @@ def test_features_of_labels_images_and_sounds():
     assert as_read(card_features(schema, INFO, label="label")) == {"label": datasets.ClassLabel(names=list(CLASSES))}
     assert as_read(card_features(schema, INFO)) == {"label": datasets.Value("int64")}
     stored = pa.struct({"bytes": pa.binary(), "path": pa.string()})
-    for form, name, feature in ((Form.IMAGES, "image", datasets.Image()), (Form.SOUNDS, "audio", datasets.Audio())):
+    for form, name, feature in (
+        (SampleForm.IMAGES, "image", datasets.Image()),
+        (SampleForm.SOUNDS, "audio", datasets.Audio()),
+    ):
         info = PoolInfo(form, CLASSES, "label", total=3, selected=1)
         assert as_read(card_features(pa.schema({name: stored}), info)) == {name: feature}
 
@@ -57,7 +60,7 @@ def test_size_categories(rows, category):
 
 
 def test_task_categories():
-    assert {TASKS[form] for form in Form} == {
+    assert {TASKS[form] for form in SampleForm} == {
         "image-classification",
         "audio-classification",
         "text-classification",

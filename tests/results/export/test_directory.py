@@ -20,7 +20,7 @@ from synthsieve.data.registry import load
 from synthsieve.errors import ConfigError
 from synthsieve.results.export import directory, writers
 from synthsieve.results.export.block import block_table
-from synthsieve.results.export.formats import AVAILABLE, Form, Format, Which
+from synthsieve.results.export.formats import AVAILABLE, Format, SampleForm, Which
 from tests.errors import raises
 from tests.hub import datasets, loaded, undecoded
 from tests.results.export import made_up
@@ -61,9 +61,9 @@ def test_parquet_round_trip(written):
     read = parquet.read_table(folder / "data.parquet")
     assert read.equals(block_table(whole, info)[0])
     assert read.num_rows == 23
-    if info.form is Form.IMAGES:
+    if info.form is SampleForm.IMAGES:
         assert all((pixels(cell["bytes"].as_py()) == x).all() for cell, x in zip(read["image"], whole.x, strict=True))
-    if info.form is Form.SOUNDS:
+    if info.form is SampleForm.SOUNDS:
         sound, rate = wav_samples(read["audio"][3]["bytes"].as_py())
         assert rate == 8000
         assert np.abs(sound / 32767 - whole.items.sounds[3]).max() < 1e-4
@@ -80,7 +80,7 @@ def test_pandas_reads_parquet(written):
     assert frame[label].tolist() == [CLASSES[y] for y in whole.y]
     assert np.array_equal(frame[weight], whole.columns["weight"])
     assert frame["seed"].tolist() == whole.columns["seed"].tolist()
-    if info.form is Form.SENTENCES:
+    if info.form is SampleForm.SENTENCES:
         assert frame["text"].tolist() == whole.items
 
 
@@ -93,13 +93,13 @@ def test_datasets_reads_both_configurations(written):
     assert read.features[label] == datasets.ClassLabel(names=list(CLASSES))
     assert list(read[label]) == whole.y[whole.selected].tolist()
     assert list(pool[label]) == [CLASSES[y] for y in whole.y]
-    if info.form is Form.IMAGES:
+    if info.form is SampleForm.IMAGES:
         assert isinstance(read.features["image"], datasets.Image)
         assert isinstance(pool.features["image"], datasets.Image)
         found = np.stack([pixels(cell["bytes"]) for cell in undecoded(read, "image")["image"]])
         assert np.array_equal(found, whole.x[whole.selected])
         assert (np.asarray(read[0]["image"]).shape[:2]) == (4, 8)
-    if info.form is Form.SOUNDS:
+    if info.form is SampleForm.SOUNDS:
         assert isinstance(pool.features["audio"], datasets.Audio)
         cells = undecoded(read, "audio")["audio"]
         assert [cell["bytes"] for cell in cells] == [

@@ -15,7 +15,7 @@ from synthsieve import open_run
 from synthsieve.errors import ConfigError, NothingToDraw
 from synthsieve.evaluation.comparison import compare_paired
 from synthsieve.io.random_streams import numpy_stream
-from synthsieve.results.charts.chart import Bars, Intervals, Labels, Line, Points, Rule
+from synthsieve.results.charts.chart import Bars, Intervals, Line, Points, Rule, TextLabels
 from synthsieve.results.charts.matplotlib_backend import draw
 from synthsieve.results.charts.svg import render
 from synthsieve.results.export.media import spaced_ranks
@@ -199,7 +199,7 @@ def test_latent_map(view):
     sized = {row: size for layer in of(chart, Points) for row, size in zip(layer.rows, layer.sizes, strict=False)}
     order = sorted(sized, key=lambda row: outcome.weight[row])
     assert [sized[row] for row in order] == sorted(sized.values())
-    assert set(of(chart, Labels)[0].words) == {view.classes[label] for label in np.unique(view.pool.y)}
+    assert set(of(chart, TextLabels)[0].words) == {view.classes[label] for label in np.unique(view.pool.y)}
     assert "t-SNE" in chart.note
     assert len(render(chart)) < 400_000
 
@@ -255,7 +255,7 @@ def test_variants_under_their_headings():
 
 def test_far_baseline_is_written_as_text():
     chart = arms(made_up_table(("supervised", "real", "worse", "same", "better"), (100, 320, 319, 320, 321)))
-    (words,) = of(chart, Labels)
+    (words,) = of(chart, TextLabels)
     assert (words.words, words.y) == (("◀ -55.0",), (1.0,))
     assert chart.x.low > -10
     assert sum(len(layer.y) for layer in of(chart, Intervals)) == 3

@@ -10,12 +10,12 @@ from synthsieve.data.modalities.registry import fit_encoding
 from synthsieve.data.origin import Origin
 from synthsieve.results.report.samples import (
     DETAILS,
-    Bars,
     Cells,
     ClassSamples,
     Picture,
     Role,
     Text,
+    VectorBars,
     picks_of,
     real_views,
     sample_gallery,
@@ -120,7 +120,7 @@ def test_vectors():
         )
     )
     (shown,) = real_views(looking_at(wide), np.arange(1), DETAILS[0])
-    assert isinstance(shown, Bars)
+    assert isinstance(shown, VectorBars)
     assert (len(shown.heights), shown.length) == (256, 300)
     assert max(map(abs, shown.heights)) <= 1
 

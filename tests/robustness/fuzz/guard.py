@@ -40,12 +40,12 @@ def refused_or_read(read: Callable[[], Any], *, seconds: float = SECONDS) -> Bas
 
 
 def check_cause(error: BaseException) -> None:
-    """Refuse an error that tells of memory which a reader tried to take for a mere claim."""
+    """Refuse an error that a reader got because it requested memory on a mere claim."""
     cause: BaseException | None = error
     while cause is not None:
         # Python's own parser says MemoryError of text nested too deeply, without a word; nothing was taken then.
         if isinstance(cause, MemoryError) and "allocat" in str(cause).lower():
-            raise Unbounded(f"memory was asked for on a mere claim: {cause}") from error
+            raise Unbounded(f"memory was requested on a mere claim: {cause}") from error
         cause = cause.__context__
 
 

@@ -322,7 +322,7 @@ def override(folder: Path) -> Ready:
 
 
 @target
-def sieve_npz(folder: Path) -> Ready:
+def select_npz(folder: Path) -> Ready:
     path, rng = folder / "a.npz", np.random.default_rng(0)
     labels = np.arange(12) % 3
     np.savez(path, labels=labels, logits=rng.normal(size=(12, 3)), features=rng.normal(size=(12, 2, 2)))
@@ -330,12 +330,12 @@ def sieve_npz(folder: Path) -> Ready:
     np.savez_compressed(
         packed, y=np.array(list("ab") * 6), probabilities=np.full((12, 2), 0.5), classes=np.array(["a", "b"])
     )
-    _sieve(path)  # compiles, which no input is to be blamed for
-    return of_file(path, lambda: _sieve(path), packed.getvalue())
+    _select_all(path)  # compiles, which no input is to be blamed for
+    return of_file(path, lambda: _select_all(path), packed.getvalue())
 
 
 @target
-def sieve_parquet(folder: Path) -> Ready:
+def select_parquet(folder: Path) -> Ready:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -344,11 +344,11 @@ def sieve_parquet(folder: Path) -> Ready:
     pq.write_table(pa.table({"label": np.arange(12) % 3, **logits}), path)
     lists = io.BytesIO()
     pq.write_table(pa.table({"y": list("ab") * 6, "gradients": rng.normal(size=(12, 2)).tolist()}), lists)
-    _sieve(path)
-    return of_file(path, lambda: _sieve(path), lists.getvalue())
+    _select_all(path)
+    return of_file(path, lambda: _select_all(path), lists.getvalue())
 
 
-def _sieve(path: Path) -> None:
+def _select_all(path: Path) -> None:
     table = files.read_table(path)
     files.estimate_cost(table, SelectionOptions(budget=0.5))
     if table.outputs:

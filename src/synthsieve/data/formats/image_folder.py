@@ -37,7 +37,7 @@ DRAFT = 2  # a JPEG is decoded at no more than it takes to have this many times 
 
 
 @dataclass(frozen=True)
-class Form:
+class ImageShape:
     """What every image becomes: its channels (1 or 3) and its size; `resized` if some images had another size."""
 
     channels: int
@@ -56,7 +56,7 @@ def load_image_folder(request: Request) -> Dataset:
     return folder_dataset(root, Kind.IMAGE, listings, lambda files: _read_images(files, form, request.progress), notes)
 
 
-def _choose_form(headers: list[tuple[str, int, int]], image_size: str | None) -> Form:
+def _choose_form(headers: list[tuple[str, int, int]], image_size: str | None) -> ImageShape:
     """What images of these (mode, width, height) become."""
     channels = max(CHANNELS[mode] for mode, _, _ in headers)
     sizes = {(height, width) for _, width, height in headers}
@@ -66,7 +66,7 @@ def _choose_form(headers: list[tuple[str, int, int]], image_size: str | None) ->
         height, width = next(iter(sizes))
     else:
         height = width = DEFAULT_SIDE
-    return Form(channels, height, width, resized=sizes != {(height, width)})
+    return ImageShape(channels, height, width, resized=sizes != {(height, width)})
 
 
 def read_image_size(given: str) -> tuple[int, int]:
@@ -79,7 +79,7 @@ def read_image_size(given: str) -> tuple[int, int]:
     return height, width
 
 
-def _form_notes(headers: list[tuple[str, int, int]], form: Form) -> list[str]:
+def _form_notes(headers: list[tuple[str, int, int]], form: ImageShape) -> list[str]:
     notes = []
     if form.resized:
         sizes = Counter((width, height) for _, width, height in headers)
@@ -104,10 +104,10 @@ def read_images_like(
     channels, height, width = shape
     others = sum(_read_header(file)[1:] != (width, height) for file in files)
     notes = (f"{others:,} images of other sizes are resized to {width}x{height}, as in training",) if others else ()
-    return _read_images(files, Form(channels, height, width, resized=others > 0), progress), notes
+    return _read_images(files, ImageShape(channels, height, width, resized=others > 0), progress), notes
 
 
-def _read_images(files: list[Path], form: Form, progress: Progress) -> np.ndarray:
+def _read_images(files: list[Path], form: ImageShape, progress: Progress) -> np.ndarray:
     """uint8 (n, channels, height, width)."""
     images = np.empty((len(files), form.channels, form.height, form.width), dtype=np.uint8)
     with closing(progress):
@@ -126,7 +126,7 @@ def _read_header(file: Path) -> tuple[str, int, int]:
         return (mode, height, width) if turned else (mode, width, height)
 
 
-def _read_image(file: Path, form: Form) -> np.ndarray:
+def _read_image(file: Path, form: ImageShape) -> np.ndarray:
     """uint8 (channels, height, width)."""
     with _open_image(file) as image:
         if form.resized:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from synthsieve.distributed.selection.job import ClassPlan, Job
+from synthsieve.distributed.selection.job import ClassPlan, SelectionJob
 from synthsieve.distributed.selection.partition import is_sampled
 from synthsieve.io.files import atomic_write
 from synthsieve.io.parquet import arrow_source
@@ -24,12 +24,12 @@ _SAMPLE = 20_000
 _SAMPLE_OF_A_PART = 1_000
 
 
-def scan_labels(job: Job, number: int) -> dict[str, Any]:
+def scan_labels(job: SelectionJob, number: int) -> dict[str, Any]:
     """The labels that occur in a block."""
     return {"labels": np.unique(validation.label_array(job.read_labels(number))).tolist()}
 
 
-def score(job: Job, number: int) -> dict[str, Any]:
+def score(job: SelectionJob, number: int) -> dict[str, Any]:
     """Save class, entropy and contradiction of every row of a block."""
     labels, kind = job.read_labels(number), job.output
     if kind is None:
@@ -49,7 +49,7 @@ def score(job: Job, number: int) -> dict[str, Any]:
     return {"columns": output.shape[1], "warnings": [str(warning.message) for warning in caught]}
 
 
-def sample(job: Job, classes: tuple[ClassPlan, ...], number: int) -> dict[str, Any]:
+def sample(job: SelectionJob, classes: tuple[ClassPlan, ...], number: int) -> dict[str, Any]:
     """Save the points of a block that are in the sample of a large class."""
     label, rows = _kept(job, number)
     first_row = job.blocks[number].first_row
@@ -65,7 +65,7 @@ def sample(job: Job, classes: tuple[ClassPlan, ...], number: int) -> dict[str, A
     return {}
 
 
-def sort(job: Job, classes: tuple[ClassPlan, ...], number: int) -> dict[str, Any]:
+def sort(job: SelectionJob, classes: tuple[ClassPlan, ...], number: int) -> dict[str, Any]:
     """Save the points of a block in the order of their parts; return how many each part gets.
 
     Equal points of a large class are merged into one. Saved for m points: points (m, d), row int64 (m,),
@@ -102,13 +102,13 @@ def sort(job: Job, classes: tuple[ClassPlan, ...], number: int) -> dict[str, Any
     return {"sizes": [[part, size] for part, size in enumerate(sizes.tolist()) if size]}
 
 
-def _kept(job: Job, number: int) -> tuple[np.ndarray, np.ndarray]:
+def _kept(job: SelectionJob, number: int) -> tuple[np.ndarray, np.ndarray]:
     """Classes and places of the rows of a block that survived."""
     rows = np.flatnonzero(job.work.load("blocks", number, "reason") == Reason.KEPT)
     return np.array(job.work.load("blocks", number, "label"))[rows], rows
 
 
-def write(job: Job, number: int) -> dict[str, Any]:
+def write(job: SelectionJob, number: int) -> dict[str, Any]:
     """Write the outcome of every row of a block and its selected rows, a Parquet file each."""
     import pyarrow.parquet as pq
 
@@ -122,7 +122,7 @@ def write(job: Job, number: int) -> dict[str, Any]:
     return {}
 
 
-def _row_columns(job: Job, number: int) -> dict[str, np.ndarray]:
+def _row_columns(job: SelectionJob, number: int) -> dict[str, np.ndarray]:
     """The columns of `Selection.rows` for one block."""
     block = job.blocks[number]
     which = job.work.load("blocks", number, "which")
@@ -136,7 +136,7 @@ def _row_columns(job: Job, number: int) -> dict[str, np.ndarray]:
     return row_columns(block.first_row, picks, mean_weight, entropy, assignment, reason)
 
 
-def _assignment(job: Job, number: int) -> np.ndarray:
+def _assignment(job: SelectionJob, number: int) -> np.ndarray:
     """The row that represents each of a block's points, in the order of `sort`."""
     offsets = job.work.load("blocks", number, "offsets")
     found = np.empty(int(offsets[-1]), dtype=np.int64)

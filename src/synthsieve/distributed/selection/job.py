@@ -27,7 +27,7 @@ _MAX_ROWS = 250_000
 
 
 @dataclass(frozen=True)
-class Block:
+class RowBlock:
     """The rows that one task reads: `start` to `stop` of one file; `first_row` is the number of the first in all."""
 
     file: Path
@@ -45,7 +45,7 @@ def rows_in_a_block(width: int) -> int:
     return max(1_000, min(_MAX_ROWS, _MAX_BYTES // (8 * max(1, width))))
 
 
-def cut(shards: Shards, rows: int) -> tuple[Block, ...]:
+def cut(shards: Shards, rows: int) -> tuple[RowBlock, ...]:
     """All rows in blocks of one file each, of about `rows` rows: whole row groups, unless one alone is twice as large.
 
     A row group is decoded from its start, so pieces of one cost more than a group of their size.
@@ -59,7 +59,7 @@ def cut(shards: Shards, rows: int) -> tuple[Block, ...]:
             ends = list(accumulate(parquet.metadata.row_group(group).num_rows for group in groups))
         start = 0
         for stop in _stops(ends, rows):
-            found.append(Block(file, start, stop, first_row))
+            found.append(RowBlock(file, start, stop, first_row))
             first_row += stop - start
             start = stop
     return tuple(found)
@@ -128,7 +128,7 @@ class WorkFolder:
 
 
 @dataclass(frozen=True)
-class Job:
+class SelectionJob:
     """A selection from files; every worker must see the folder `work` under the same name.
 
     `classes` are the labels of the output columns, or of the class indices; None where labels are indices. `widths`
@@ -136,7 +136,7 @@ class Job:
     """
 
     shards: Shards
-    blocks: tuple[Block, ...]
+    blocks: tuple[RowBlock, ...]
     work: WorkFolder
     options: SelectionOptions
     classes: tuple[Any, ...] | None = None

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from synthsieve.distributed.selection.job import ClassPlan, Job
+from synthsieve.distributed.selection.job import ClassPlan, SelectionJob
 from synthsieve.distributed.selection.partition import split
 from synthsieve.io.random_streams import derive_seed
 from synthsieve.selection.options import Method
@@ -38,7 +38,7 @@ class _PartPoints(NamedTuple):
     starts: np.ndarray
 
 
-def divide(job: Job, classes: tuple[ClassPlan, ...], number: int) -> dict[str, Any]:
+def divide(job: SelectionJob, classes: tuple[ClassPlan, ...], number: int) -> dict[str, Any]:
     """Splits of one class, and how the picks of its sample are spread over the parts."""
     plan = classes[number]
     parts = job.wanted_parts(plan.size)
@@ -57,7 +57,7 @@ def divide(job: Job, classes: tuple[ClassPlan, ...], number: int) -> dict[str, A
 
 
 def _coreset(
-    job: Job, plan: ClassPlan, points: np.ndarray, place: int, weight: np.ndarray | None = None, **options: Any
+    job: SelectionJob, plan: ClassPlan, points: np.ndarray, place: int, weight: np.ndarray | None = None, **options: Any
 ) -> Selection:
     """The in-memory coreset of one class, with the random stream of the class at `place` among all classes."""
     from synthsieve.selection.coreset import coreset
@@ -73,7 +73,7 @@ def _coreset(
     )
 
 
-def _gather(job: Job, part: int) -> _PartPoints:
+def _gather(job: SelectionJob, part: int) -> _PartPoints:
     """A part's points of every block, in the order of their rows."""
     pieces: dict[str, list[np.ndarray]] = {key: [] for key in ("points", "row", "multiplicity")}
     sizes = [0]
@@ -85,7 +85,7 @@ def _gather(job: Job, part: int) -> _PartPoints:
     return _PartPoints(**{key: np.concatenate(found) for key, found in pieces.items()}, starts=np.cumsum(sizes))
 
 
-def num_candidates(job: Job, plan: ClassPlan, sizes: np.ndarray) -> list[int]:
+def num_candidates(job: SelectionJob, plan: ClassPlan, sizes: np.ndarray) -> list[int]:
     """How many candidates each part of a class gives; `sizes` (parts,) are their points."""
     if plan.bound or plan.splits is None:
         return np.minimum(sizes, plan.count).tolist()
@@ -109,13 +109,15 @@ def num_candidates(job: Job, plan: ClassPlan, sizes: np.ndarray) -> list[int]:
     return wanted.tolist()
 
 
-def _chooses_among_candidates(job: Job, plan: ClassPlan) -> bool:
+def _chooses_among_candidates(job: SelectionJob, plan: ClassPlan) -> bool:
     """Whether the second round is greedy over the candidates themselves."""
     few = plan.count < _MIN_PICKS_A_PART * len(plan.parts) and plan.count <= job.options.part_rows
     return plan.splits is not None and job.options.method.is_greedy and not plan.bound and few
 
 
-def select_local(job: Job, classes: tuple[ClassPlan, ...], wanted: tuple[int, ...], part: int) -> dict[str, Any]:
+def select_local(
+    job: SelectionJob, classes: tuple[ClassPlan, ...], wanted: tuple[int, ...], part: int
+) -> dict[str, Any]:
     """First round: save a part's picks in their order, with their gains; for a class in one part, everything."""
     plan = next(plan for plan in classes if part in plan.parts)
     if wanted[part] == 0:
@@ -154,7 +156,7 @@ def select_local(job: Job, classes: tuple[ClassPlan, ...], wanted: tuple[int, ..
     return result
 
 
-def merge_candidates(job: Job, classes: tuple[ClassPlan, ...], number: int) -> dict[str, Any]:
+def merge_candidates(job: SelectionJob, classes: tuple[ClassPlan, ...], number: int) -> dict[str, Any]:
     """Second round: save the picks of a class, in their order."""
     plan = classes[number]
     if plan.splits is None:
@@ -178,7 +180,7 @@ def merge_candidates(job: Job, classes: tuple[ClassPlan, ...], number: int) -> d
     return {"exchanges": exchanges, "notes": notes}
 
 
-def assign_points(job: Job, classes: tuple[ClassPlan, ...], part: int) -> dict[str, Any]:
+def assign_points(job: SelectionJob, classes: tuple[ClassPlan, ...], part: int) -> dict[str, Any]:
     """Assign every point of a part to the nearest pick of its class; save the assignment, return what it amounts to."""
     from scipy.spatial import cKDTree
 
@@ -210,7 +212,7 @@ def assign_points(job: Job, classes: tuple[ClassPlan, ...], part: int) -> dict[s
     }
 
 
-def picks_of(job: Job, plan: ClassPlan) -> tuple[np.ndarray, np.ndarray]:
+def picks_of(job: SelectionJob, plan: ClassPlan) -> tuple[np.ndarray, np.ndarray]:
     """Rows and weights of a class's picks, in pick order."""
     if plan.splits is None:
         rows, weights = (np.array(job.work.load("parts", plan.first_part, key)) for key in ("row", "weights"))

@@ -17,7 +17,7 @@ import numpy as np
 
 from synthsieve.distributed.engine import Engine, Work
 from synthsieve.distributed.selection import block_stages, part_stages
-from synthsieve.distributed.selection.job import ClassPlan, Job, WorkFolder, cut, rows_in_a_block
+from synthsieve.distributed.selection.job import ClassPlan, SelectionJob, WorkFolder, cut, rows_in_a_block
 from synthsieve.distributed.selection.partition import Splits
 from synthsieve.errors import SelectionError
 from synthsieve.io.files import write_json
@@ -70,7 +70,7 @@ def select_shards(
         file = next(file for file, rows in zip(shards.files, shards.file_rows, strict=True) if rows)
         kinds = shards.outputs.items()
         widths = {kind: read_matrix(batches(file, columns, 0, 1), columns, 1).shape[1] for kind, columns in kinds}
-        job = Job(shards, cut(shards, rows_in_a_block(max(widths.values()))), work, options, widths=widths)
+        job = SelectionJob(shards, cut(shards, rows_in_a_block(max(widths.values()))), work, options, widths=widths)
         stages = _Stages(engine, len(job.blocks), progress)
         selection = _select(job, stages)
         summary = {key: value for key, value in selection.as_dict().items() if not key.endswith("seconds")}
@@ -88,7 +88,7 @@ def select_shards(
             out.rmdir()
 
 
-def _select(job: Job, stages: _Stages) -> Selection:
+def _select(job: SelectionJob, stages: _Stages) -> Selection:
     job, notes = _with_classes(job, stages)
     scored = list(stages.blocks("scoring", partial(block_stages.score, job)))
     warnings = dict.fromkeys(message for result in scored for message in result["warnings"])
@@ -125,7 +125,7 @@ def _select(job: Job, stages: _Stages) -> Selection:
     )
 
 
-def _with_classes(job: Job, stages: _Stages) -> tuple[Job, tuple[str, ...]]:
+def _with_classes(job: SelectionJob, stages: _Stages) -> tuple[SelectionJob, tuple[str, ...]]:
     """The job with a name for each class, where the rows must be scanned for them, and notes on their order."""
     first = next(number for number, block in enumerate(job.blocks) if block.num_rows)
     numeric = np.issubdtype(validation.label_array(job.read_labels(first)[:1]).dtype, np.integer)
@@ -141,7 +141,7 @@ def _with_classes(job: Job, stages: _Stages) -> tuple[Job, tuple[str, ...]]:
     return replace(job, classes=classes), notes
 
 
-def _filter(job: Job, label: np.ndarray, entropy: np.ndarray, contradicted: np.ndarray) -> Survivors:
+def _filter(job: SelectionJob, label: np.ndarray, entropy: np.ndarray, contradicted: np.ndarray) -> Survivors:
     """The outcome of the filter, which is also saved block by block."""
     if job.output is None:
         survivors = Survivors(np.full(len(label), Reason.KEPT, dtype=np.int8), np.inf)
@@ -153,7 +153,7 @@ def _filter(job: Job, label: np.ndarray, entropy: np.ndarray, contradicted: np.n
     return survivors
 
 
-def _plan_classes(job: Job, kept: np.ndarray, stages: _Stages) -> tuple[ClassPlan, ...]:
+def _plan_classes(job: SelectionJob, kept: np.ndarray, stages: _Stages) -> tuple[ClassPlan, ...]:
     """How each class is selected from, given its survivors (c,); large classes are divided."""
     present = np.flatnonzero(kept)
     targets = class_targets(job.options, kept[present], kept[present].astype(np.float64))
@@ -178,7 +178,7 @@ def _plan_classes(job: Job, kept: np.ndarray, stages: _Stages) -> tuple[ClassPla
 
 
 def _choose(
-    job: Job, classes: tuple[ClassPlan, ...], stages: _Stages
+    job: SelectionJob, classes: tuple[ClassPlan, ...], stages: _Stages
 ) -> tuple[np.ndarray, np.ndarray, tuple[ClassFigures, ...], np.ndarray, list[str]]:
     """Both rounds and the assignment of all points: rows, weights, figures, summed gradient difference, notes."""
     num_parts = sum(len(plan.parts) for plan in classes)

@@ -40,7 +40,7 @@ CONTINUOUS = (Kind.IMAGE, Kind.VECTOR, Kind.SOUND)
 
 
 @dataclass(frozen=True)
-class Task:
+class BenchmarkTask:
     """What a method is trained on; the same for all methods."""
 
     data: TrainingData
@@ -65,7 +65,7 @@ class Task:
 class Classifier(nn.Module):
     """The network that every method shares: x -> encoder -> F, as x -> mean of q(z given x) -> F in our model."""
 
-    def __init__(self, task: Task, *, rng: torch.Generator) -> None:
+    def __init__(self, task: BenchmarkTask, *, rng: torch.Generator) -> None:
         super().__init__()
         model = task.model
         self.encoder = Encoder(model, task.input_spec, rng=rng)
@@ -101,7 +101,7 @@ class BenchmarkMethod(ABC):
     network: Any  # a `Classifier`, but for methods that cannot use it
     averaged: Any
 
-    def __init__(self, task: Task, **parameters: float) -> None:
+    def __init__(self, task: BenchmarkTask, **parameters: float) -> None:
         self.task = task
         self.steps = 0
         self.done = 0.0  # the share of the budget that is spent; set by who trains

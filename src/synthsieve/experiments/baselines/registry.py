@@ -21,25 +21,25 @@ from synthsieve.experiments.baselines.methods.ours import (
     OursPseudoLabels,
 )
 from synthsieve.experiments.baselines.methods.pi_model import PiModel
-from synthsieve.experiments.baselines.methods.pseudo_labels import PseudoLabels
+from synthsieve.experiments.baselines.methods.pseudo_labels import PseudoLabeling
 from synthsieve.experiments.baselines.methods.supervised import Supervised
 from synthsieve.experiments.baselines.methods.triple_gan import TripleGAN
 from synthsieve.experiments.baselines.methods.vae import M1M2
 from synthsieve.experiments.baselines.methods.vat import VAT
 from synthsieve.experiments.baselines.protocol import BenchmarkMethod
-from synthsieve.experiments.baselines.search import Method
+from synthsieve.experiments.baselines.search import GridMethod
 from synthsieve.experiments.baselines.sklearn_models import CLASSICAL
 
 OURS = Ours.name
 METHODS: dict[str, type[BenchmarkMethod]] = {
     method.name: method
     for method in (
-        *(Supervised, PseudoLabels, PiModel, MeanTeacher, VAT, MixMatch, FixMatch),
+        *(Supervised, PseudoLabeling, PiModel, MeanTeacher, VAT, MixMatch, FixMatch),
         *(M1M2, AAE, JEM, FlowGMM, TripleGAN, BadGAN),
         *(Dapper, Ours, OursEntropy, OursCraig, OursPseudoLabels, OursAll),
     )
 }
-SKLEARN: dict[str, Method] = {method.slug: method for method in CLASSICAL}
+SKLEARN: dict[str, GridMethod] = {method.slug: method for method in CLASSICAL}
 
 
 def method_names() -> list[str]:
@@ -52,9 +52,9 @@ def chosen_methods(names: Sequence[str] | None) -> list[str]:
     known = method_names()
     if names is None:
         return known
-    asked = [name.strip().lower() for name in names if name.strip()]
-    unknown = next((name for name in asked if name not in known), None)
-    if unknown is not None or not asked:
+    requested = [name.strip().lower() for name in names if name.strip()]
+    unknown = next((name for name in requested if name not in known), None)
+    if unknown is not None or not requested:
         problem = "no method is given" if unknown is None else f"no method is named {unknown[:80]!r}"
         raise ConfigError(f"{problem}; the methods are: {', '.join(known)}", code="unknown-method")
-    return [name for name in known if name in {*asked, OURS}]
+    return [name for name in known if name in {*requested, OURS}]

@@ -32,7 +32,7 @@ METADATA = ("chosen", "grid", "unlabeled", "split_hash", "failed")
 
 
 @dataclass(frozen=True)
-class Candidate:
+class GridPoint:
     """A point of a method's grid: the features it uses (see `Views`), and a function from a seed to an estimator."""
 
     name: str
@@ -41,11 +41,11 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Method:
+class GridMethod:
     """A baseline method with its grid."""
 
     name: str  # its usual name
-    grid: Callable[[Dataset], list[Candidate]]  # data set -> candidates; the first is used without validation rows
+    grid: Callable[[Dataset], list[GridPoint]]  # data set -> candidates; the first is used without validation rows
     unlabeled: bool  # whether it also uses unlabelled rows
     notes: str  # description of the grid
 
@@ -88,7 +88,7 @@ class BaselineResult:
 class _Trial:
     """A fitted candidate with its answers on validation, or the reason why it could not be fitted."""
 
-    candidate: Candidate
+    candidate: GridPoint
     estimator: Any = None
     validation: Answers | None = None
     score: float | None = None
@@ -96,7 +96,7 @@ class _Trial:
 
 
 def fit_baseline(
-    method: Method, views: Views, *, metric: Metric = Metric.ACCURACY, report: Callable[[int], None] | None = None
+    method: GridMethod, views: Views, *, metric: Metric = Metric.ACCURACY, report: Callable[[int], None] | None = None
 ) -> BaselineResult:
     """Fit every candidate, choose by `metric` on validation, predict validation and test; on one thread.
 
@@ -128,7 +128,7 @@ def fit_baseline(
     return BaselineResult(answers, metadata)
 
 
-def refit(method: Method, candidate: str, views: Views) -> Callable[[np.ndarray], np.ndarray]:
+def refit(method: GridMethod, candidate: str, views: Views) -> Callable[[np.ndarray], np.ndarray]:
     """One candidate fitted to the training rows: x as stored -> probabilities (n, num_classes)."""
     (chosen,) = (one for one in method.grid(views.dataset) if one.name == candidate)
     with _single_threaded():
@@ -153,7 +153,7 @@ def _single_threaded() -> Iterator[None]:
         yield
 
 
-def _try(method: Method, candidate: Candidate, views: Views, metric: Metric) -> _Trial:
+def _try(method: GridMethod, candidate: GridPoint, views: Views, metric: Metric) -> _Trial:
     try:
         x, y = views(candidate.view, "labeled"), views.dataset.train.y[views.split.labeled]
         if method.unlabeled and len(views.split.unlabeled):

@@ -20,58 +20,58 @@ from synthsieve.experiments.baselines.features import (
     TEXT_COMPONENTS,
     numbers_and_categories,
 )
-from synthsieve.experiments.baselines.search import Candidate, Method
+from synthsieve.experiments.baselines.search import GridMethod, GridPoint
 
 MAJORITY = "majority class"
 MAX_UNLABELED = 10_000  # rows for label spreading and self-training; more take minutes per fit
 WIDE = 2_000  # with more features, principal components are used
 
 
-def logistic_regression(strengths: tuple[float, ...]) -> Method:
+def logistic_regression(strengths: tuple[float, ...]) -> GridMethod:
     """On the labels only."""
 
-    def grid(dataset: Dataset) -> list[Candidate]:
-        return [Candidate(f"C={C:g}", _plain(dataset), _logistic(C)) for C in strengths]
+    def grid(dataset: Dataset) -> list[GridPoint]:
+        return [GridPoint(f"C={C:g}", _plain(dataset), _logistic(C)) for C in strengths]
 
-    return Method("logistic regression", grid, False, f"labels only; C in {_listed(strengths)}")
+    return GridMethod("logistic regression", grid, False, f"labels only; C in {_listed(strengths)}")
 
 
-def majority() -> Method:
+def majority() -> GridMethod:
     """Always the most frequent class of the labels."""
 
-    def grid(dataset: Dataset) -> list[Candidate]:
-        return [Candidate("most frequent class", _plain(dataset), _unseeded(DummyClassifier, strategy="prior"))]
+    def grid(dataset: Dataset) -> list[GridPoint]:
+        return [GridPoint("most frequent class", _plain(dataset), _unseeded(DummyClassifier, strategy="prior"))]
 
-    return Method(MAJORITY, grid, False, "the most frequent class of the labels")
+    return GridMethod(MAJORITY, grid, False, "the most frequent class of the labels")
 
 
-def random_forest(leaves: tuple[int, ...]) -> Method:
+def random_forest(leaves: tuple[int, ...]) -> GridMethod:
     """On the labels only."""
 
-    def grid(dataset: Dataset) -> list[Candidate]:
+    def grid(dataset: Dataset) -> list[GridPoint]:
         view = "reduced" if dataset.kind in (Kind.TEXT, Kind.SOUND) else _plain(dataset)
         forest = partial(_seeded, RandomForestClassifier, n_estimators=200)
-        return [Candidate(f"min_samples_leaf={n}", view, forest(min_samples_leaf=n)) for n in leaves]
+        return [GridPoint(f"min_samples_leaf={n}", view, forest(min_samples_leaf=n)) for n in leaves]
 
-    return Method("random forest", grid, False, f"200 trees, labels only; min_samples_leaf in {_listed(leaves)}")
+    return GridMethod("random forest", grid, False, f"200 trees, labels only; min_samples_leaf in {_listed(leaves)}")
 
 
-def gradient_boosting(leaves: tuple[int, ...], rounds: tuple[int, ...], *, pixels: bool = False) -> Method:
+def gradient_boosting(leaves: tuple[int, ...], rounds: tuple[int, ...], *, pixels: bool = False) -> GridMethod:
     """On the labels only; with `pixels` also on the pixels of images."""
 
-    def grid(dataset: Dataset) -> list[Candidate]:
+    def grid(dataset: Dataset) -> list[GridPoint]:
         reduced = dataset.kind in (Kind.IMAGE, Kind.TEXT, Kind.SOUND)
         views = ["codes" if dataset.kind == Kind.TABLE else "reduced" if reduced else _plain(dataset)]
         if pixels and dataset.kind == Kind.IMAGE:
             views = ["plain", "reduced"]
         return [
-            Candidate(f"{view}, min_samples_leaf={leaf}, max_iter={count}", view, _boosted(dataset, leaf, count))
+            GridPoint(f"{view}, min_samples_leaf={leaf}, max_iter={count}", view, _boosted(dataset, leaf, count))
             for view in views
             for leaf in leaves
             for count in rounds
         ]
 
-    return Method(
+    return GridMethod(
         "gradient boosting",
         grid,
         False,
@@ -84,12 +84,12 @@ def gradient_boosting(leaves: tuple[int, ...], rounds: tuple[int, ...], *, pixel
 
 def self_training(
     strengths: tuple[float, ...], thresholds: tuple[float, ...], *, alphas: tuple[float, ...] = (0.1, 1.0)
-) -> Method:
+) -> GridMethod:
     """On labels and unlabelled rows: a classifier trained again on its confident predictions."""
 
-    def grid(dataset: Dataset) -> list[Candidate]:
+    def grid(dataset: Dataset) -> list[GridPoint]:
         return [
-            Candidate(f"{name}, threshold={t}", view, partial(_self_trained, make, t))
+            GridPoint(f"{name}, threshold={t}", view, partial(_self_trained, make, t))
             for name, view, make in bases(dataset)
             for t in thresholds
         ]
@@ -105,7 +105,7 @@ def self_training(
         if dataset.kind == Kind.TABLE:
             yield "gradient boosting", "codes", _boosted(dataset, 10, 30)
 
-    return Method(
+    return GridMethod(
         "self-training",
         grid,
         True,
@@ -115,20 +115,20 @@ def self_training(
     )
 
 
-def label_spreading(neighbours: tuple[int, ...], alphas: tuple[float, ...]) -> Method:
+def label_spreading(neighbours: tuple[int, ...], alphas: tuple[float, ...]) -> GridMethod:
     """On labels and unlabelled rows, by a graph of nearest neighbours."""
 
-    def grid(dataset: Dataset) -> list[Candidate]:
+    def grid(dataset: Dataset) -> list[GridPoint]:
         view = _plain(dataset) if dataset.kind in (Kind.VECTOR, Kind.TABLE) else "reduced"
         model = partial(LabelSpreading, kernel="knn", max_iter=100)
         return [
-            Candidate(f"n_neighbors={k}, alpha={a}", view, _unseeded(model, n_neighbors=k, alpha=a))
+            GridPoint(f"n_neighbors={k}, alpha={a}", view, _unseeded(model, n_neighbors=k, alpha=a))
             for k in neighbours
             for a in alphas
         ]
 
     grids = f"n_neighbors in {_listed(neighbours)}; alpha in {_listed(alphas)}"
-    return Method("label spreading", grid, True, f"LabelSpreading on the graph of nearest neighbours; {grids}")
+    return GridMethod("label spreading", grid, True, f"LabelSpreading on the graph of nearest neighbours; {grids}")
 
 
 def _plain(dataset: Dataset) -> str:

@@ -22,7 +22,7 @@ from synthsieve.errors import CheckpointError, NonFiniteLossError
 from synthsieve.evaluation.answers import FIELDS, PARTS, Answers
 from synthsieve.evaluation.predict import part_of, predict_rows
 from synthsieve.experiments.baselines.methods.ours import Ours
-from synthsieve.experiments.baselines.protocol import BenchmarkMethod, Task
+from synthsieve.experiments.baselines.protocol import BenchmarkMethod, BenchmarkTask
 from synthsieve.io.tensors import invalid_as_damaged, named_tensors, read_tensors, tensors_under, write_tensors
 from synthsieve.settings import Metric
 from synthsieve.training.batches import BatchSource
@@ -33,7 +33,7 @@ REPORTS = 100  # of progress
 
 
 @dataclass
-class Progress:
+class TrainerState:
     """How far a training has come; all of it is stored in checkpoints."""
 
     spent: int = 0  # operations
@@ -45,7 +45,7 @@ class Progress:
     diverged: str | None = None  # the reason, where the loss became infinite: the best weights before it count
 
 
-def budget_of(task: Task) -> int:
+def budget_of(task: BenchmarkTask) -> int:
     """The operations of our own training for this task."""
     ours = Ours(task, **Ours.grid[0])
     cost = count_operations(lambda: ours.advance(next(_batches(task))))
@@ -59,7 +59,7 @@ def count_operations(compute: Callable[[], None]) -> int:
     return counter.total
 
 
-def _batches(task: Task) -> BatchSource:
+def _batches(task: BenchmarkTask) -> BatchSource:
     return BatchSource(task.data, task.settings, device=task.device)
 
 
@@ -83,7 +83,7 @@ class _Counter(TorchDispatchMode):
 
 def train(
     method: BenchmarkMethod,
-    task: Task,
+    task: BenchmarkTask,
     budget: int,
     *,
     metric: Metric,
@@ -91,7 +91,7 @@ def train(
     identity: Any = None,
     report: Callable[[int], None] = lambda percent: None,
     stop: Callable[[], bool] = lambda: False,
-) -> Progress:
+) -> TrainerState:
     """Train until `budget` operations are spent, from `checkpoint` where there is one; the result is then the same.
 
     Args:
@@ -100,7 +100,7 @@ def train(
         report: is called with the percentage that is done.
         stop: is asked after each evaluation whether to end early, with a checkpoint.
     """
-    source, progress = _batches(task), Progress()
+    source, progress = _batches(task), TrainerState()
     if checkpoint is not None and checkpoint.is_file():
         progress = _restore(checkpoint, method, source, identity)
     reported = -1
@@ -131,7 +131,7 @@ def train(
     return progress
 
 
-def evaluate(method: BenchmarkMethod, task: Task, progress: Progress, metric: Metric) -> None:
+def evaluate(method: BenchmarkMethod, task: BenchmarkTask, progress: TrainerState, metric: Metric) -> None:
     """Add a row to the history; keep the answers of weights that are better on validation than all before."""
     row = {"spent": float(progress.spent)}
     validation = answers_on(method, task, "validation")
@@ -150,7 +150,7 @@ def evaluate(method: BenchmarkMethod, task: Task, progress: Progress, metric: Me
     progress.history.append(row)
 
 
-def answers_on(method: BenchmarkMethod, task: Task, part: str) -> Answers | None:
+def answers_on(method: BenchmarkMethod, task: BenchmarkTask, part: str) -> Answers | None:
     """The probabilities of the method on a part of the split; None without rows."""
     data = task.data
     x, y = part_of(data.dataset, data.split, part)
@@ -162,26 +162,26 @@ def answers_on(method: BenchmarkMethod, task: Task, part: str) -> Answers | None
     return Answers(getattr(data.split, part), y, (p / p.sum(axis=1, keepdims=True)).astype(np.float32))
 
 
-def _save(path: Path, method: BenchmarkMethod, source: BatchSource, progress: Progress, identity: Any) -> None:
+def _save(path: Path, method: BenchmarkMethod, source: BatchSource, progress: TrainerState, identity: Any) -> None:
     tensors = {**method.tensors(), **_answer_tensors(progress)}
     plain = {name: value for name, value in vars(progress).items() if name != "answers"}
     header = {"format": FORMAT, "identity": identity, "steps": method.steps, "batches": source.state(), **plain}
     write_tensors(path, header, tensors)
 
 
-def _restore(path: Path, method: BenchmarkMethod, source: BatchSource, identity: Any) -> Progress:
+def _restore(path: Path, method: BenchmarkMethod, source: BatchSource, identity: Any) -> TrainerState:
     """Continue a checkpoint; a damaged one, or one of other settings, is ignored: the training starts again."""
     try:
         header, tensors = read_tensors(path, FORMAT)
     except CheckpointError:
-        return Progress()
+        return TrainerState()
     if header.get("identity") != identity:
-        return Progress()
+        return TrainerState()
     with invalid_as_damaged(path):
         method.restore(tensors, int(header["steps"]))
         source.restore(header["batches"])
         best = header["best"]
-        return Progress(
+        return TrainerState(
             spent=header["spent"],
             costs=header["costs"],
             evaluations=header["evaluations"],
@@ -192,7 +192,7 @@ def _restore(path: Path, method: BenchmarkMethod, source: BatchSource, identity:
         )
 
 
-def _answer_tensors(progress: Progress) -> dict[str, Tensor]:
+def _answer_tensors(progress: TrainerState) -> dict[str, Tensor]:
     found = {f"{part}/{name}": getattr(each, name) for part, each in progress.answers.items() for name in FIELDS}
     return named_tensors("answers", {name: torch.from_numpy(value) for name, value in found.items()})
 

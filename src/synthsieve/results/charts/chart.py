@@ -139,7 +139,7 @@ class Rule:
 
 
 @dataclass(frozen=True)
-class Labels:
+class TextLabels:
     """Text in the chart, centred on (x, y)."""
 
     x: Numbers
@@ -147,7 +147,7 @@ class Labels:
     words: tuple[str, ...]
 
 
-Layer = Line | Band | Points | Bars | Intervals | Rule | Labels
+Layer = Line | Band | Points | Bars | Intervals | Rule | TextLabels
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,7 @@ def values_along(chart: Chart, direction: int) -> list[float]:
 def extent(layer: Layer) -> tuple[Numbers, Numbers]:
     """The numbers of a layer along x and along y."""
     match layer:
-        case Line() | Points() | Labels():
+        case Line() | Points() | TextLabels():
             return layer.x, layer.y
         case Band():
             return layer.x, layer.low + layer.high

@@ -17,12 +17,12 @@ from synthsieve.results.charts.chart import (
     Dash,
     Fill,
     Intervals,
-    Labels,
     Layer,
     Line,
     Points,
     Rule,
     Shape,
+    TextLabels,
 )
 from synthsieve.results.charts.scale import Limits, limits, tick_labels
 from synthsieve.results.charts.style import LIGHT, readable
@@ -89,7 +89,7 @@ def _layer(axes: Axes, layer: Layer) -> list[tuple[str, Any]]:
         case Rule():
             made = axes.axvline(layer.at, color=LIGHT.tone(layer.tone), linestyle=STYLES[layer.dash], lw=1.4)
             return [(layer.label, made)] if layer.label else []
-        case Labels():
+        case TextLabels():
             for x, y, word in zip(layer.x, layer.y, layer.words, strict=True):
                 axes.text(
                     x, y, _plain(word, 24), ha="center", va="center", fontweight="bold", color=LIGHT.ink, clip_on=True

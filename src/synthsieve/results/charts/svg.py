@@ -21,12 +21,12 @@ from synthsieve.results.charts.chart import (
     Chart,
     Fill,
     Intervals,
-    Labels,
     Layer,
     Line,
     Points,
     Rule,
     Shape,
+    TextLabels,
     Tone,
 )
 from synthsieve.results.charts.scale import Limits, Projection, limits, tick_labels
@@ -146,7 +146,7 @@ class _Drawing:
         self.parts += [_marks(layer, frame) for layer in chart.layers]
         self._rules(rules, frame, above, floor)
         for layer in chart.layers:
-            if isinstance(layer, Labels):
+            if isinstance(layer, TextLabels):
                 self._labels(layer, frame)
 
     def _margins(self) -> tuple[float, float]:
@@ -219,7 +219,7 @@ class _Drawing:
                 place = x + 5 if right else x - 5 if left else max(x, wide + EDGE)
                 self.text(line, place, y - 3, "" if right else "end", rule.label)
 
-    def _labels(self, layer: Labels, frame: _Frame) -> None:
+    def _labels(self, layer: TextLabels, frame: _Frame) -> None:
         """Text over the marks; where two would overlap, the later one is moved up or down."""
         taken: list[tuple[float, float, float]] = []
         for x, y, word in zip(layer.x, layer.y, layer.words, strict=True):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from synthsieve.data.modalities.sound.format import Waveforms
-from synthsieve.results.export.formats import Form
+from synthsieve.results.export.formats import SampleForm
 from synthsieve.results.export.media import png_bytes, wav_bytes
 
 MAX_COLUMNS = 1000  # a wider array is one column of lists
@@ -20,7 +20,7 @@ MAX_COLUMNS = 1000  # a wider array is one column of lists
 class PoolInfo:
     """What all blocks of one export share."""
 
-    form: Form
+    form: SampleForm
     classes: tuple[str, ...]  # the label of each class index, as text
     label_name: str  # the name of the label column
     total: int  # samples in the pool
@@ -28,7 +28,7 @@ class PoolInfo:
 
     def file_name(self, id: int) -> str:
         """`00012.png`: a sample's file, by its row in the pool."""
-        suffix = ".wav" if self.form is Form.SOUNDS else ".png"
+        suffix = ".wav" if self.form is SampleForm.SOUNDS else ".png"
         return f"{id:0{max(5, len(str(self.total - 1)))}d}{suffix}"
 
 
@@ -138,15 +138,15 @@ def _sample_columns(block: Block, info: PoolInfo) -> dict[str, Any]:
     """`image` or `audio` as {bytes, path}, `text`, the columns of a row, or the numbers of an array."""
     import pyarrow as pa
 
-    if info.form is Form.ROWS:
+    if info.form is SampleForm.ROWS:
         return {name: block.items.column(name) for name in block.items.column_names}
-    if info.form is Form.SENTENCES:
+    if info.form is SampleForm.SENTENCES:
         return {"text": pa.array(block.items, pa.string())}
-    if info.form is Form.ARRAYS:
+    if info.form is SampleForm.ARRAYS:
         return array_columns(block.x)
     names = pa.array([info.file_name(int(id)) for id in block.ids], pa.string())
     stored = pa.StructArray.from_arrays([pa.array(block.files, pa.binary()), names], ["bytes", "path"])
-    return {"audio" if info.form is Form.SOUNDS else "image": stored}
+    return {"audio" if info.form is SampleForm.SOUNDS else "image": stored}
 
 
 def _label_text(block: Block, info: PoolInfo) -> Any:

@@ -16,14 +16,14 @@ from typing import Any
 from synthsieve.io.files import write_text
 from synthsieve.io.printable import visible
 from synthsieve.results.export.block import PoolInfo
-from synthsieve.results.export.formats import Form, Format
+from synthsieve.results.export.formats import Format, SampleForm
 
 SINGULAR = {
-    Form.IMAGES: "image",
-    Form.SOUNDS: "sound",
-    Form.SENTENCES: "sentence",
-    Form.ROWS: "row",
-    Form.ARRAYS: "array",
+    SampleForm.IMAGES: "image",
+    SampleForm.SOUNDS: "sound",
+    SampleForm.SENTENCES: "sentence",
+    SampleForm.ROWS: "row",
+    SampleForm.ARRAYS: "array",
 }
 # Characters with a meaning in Markdown: within a line, within a cell of a table, at the start of a paragraph.
 IN_LINE, IN_CELL = re.compile(r"[\\*\[\]]"), re.compile(r"[\\|`*\[\]]")
@@ -32,11 +32,11 @@ NOT_YAML = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]") 
 MAX_CLASSES = 40  # listed in the card; the manifest has all
 # Categories of the Hub: of the task, and of the number of rows.
 TASKS = {
-    Form.IMAGES: "image-classification",
-    Form.SOUNDS: "audio-classification",
-    Form.SENTENCES: "text-classification",
-    Form.ROWS: "tabular-classification",
-    Form.ARRAYS: "tabular-classification",
+    SampleForm.IMAGES: "image-classification",
+    SampleForm.SOUNDS: "audio-classification",
+    SampleForm.SENTENCES: "text-classification",
+    SampleForm.ROWS: "tabular-classification",
+    SampleForm.ARRAYS: "tabular-classification",
 }
 SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
 # Names of Arrow types in `datasets`, where they differ.
@@ -61,7 +61,7 @@ class Schema:
     def columns(self) -> list[dict[str, str]]:
         """Name, type and meaning of each column, in order."""
         meanings = {name: self.meanings[key] for key, name in self.names.items()}
-        several = self.info.form in (Form.ROWS, Form.ARRAYS)
+        several = self.info.form in (SampleForm.ROWS, SampleForm.ARRAYS)
         sample = "a column of the sample" if several else f"the {SINGULAR[self.info.form]} itself"
         return [
             {"name": field.name, "type": str(field.type), "meaning": meanings.get(field.name, sample)}
@@ -155,9 +155,9 @@ def size_of(rows: int) -> str:
 
 def hub_features(info: PoolInfo) -> dict[str, Any]:
     """Features that do not follow from the Arrow types, by column: images and sounds."""
-    if info.form is Form.IMAGES:
+    if info.form is SampleForm.IMAGES:
         return {"image": {"_type": "Image"}}
-    return {"audio": {"_type": "Audio"}} if info.form is Form.SOUNDS else {}
+    return {"audio": {"_type": "Audio"}} if info.form is SampleForm.SOUNDS else {}
 
 
 def hub_table(table: Any) -> Any:

@@ -44,7 +44,7 @@ Values = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Plan:
+class ExportPlan:
     """What is written."""
 
     info: PoolInfo
@@ -67,7 +67,7 @@ class Plan:
 def write_export(
     to: Path,
     blocks: Iterable[Block],
-    plan: Plan,
+    plan: ExportPlan,
     facts: Values,
     words: Values,
     progress: Progress | None = None,
@@ -93,7 +93,7 @@ def write_export(
 
 
 def _write_files(
-    folder: Path, blocks: Iterable[Block], plan: Plan, facts: Values, words: Values, progress: Progress
+    folder: Path, blocks: Iterable[Block], plan: ExportPlan, facts: Values, words: Values, progress: Progress
 ) -> dict[str, Any]:
     schema, done = None, 0
     sample_files = sum(plan.rows(format) for format in plan.formats if format in (Format.IMAGES, Format.SOUNDS))

@@ -30,7 +30,7 @@ class Format(StrEnum):
     CSV = "csv"
 
 
-class Form(StrEnum):
+class SampleForm(StrEnum):
     """What samples are."""
 
     IMAGES = "images"
@@ -53,16 +53,16 @@ class Which(StrEnum):
 
 
 # The formats of each form; the first two are the default.
-AVAILABLE: dict[Form, tuple[Format, ...]] = {
-    Form.IMAGES: (Format.PARQUET, Format.IMAGES, Format.NPZ, Format.HF),
-    Form.SOUNDS: (Format.PARQUET, Format.SOUNDS, Format.NPZ, Format.HF),
-    Form.SENTENCES: (Format.PARQUET, Format.CSV, Format.NPZ, Format.HF),
-    Form.ROWS: (Format.PARQUET, Format.CSV, Format.NPZ, Format.HF),
-    Form.ARRAYS: (Format.PARQUET, Format.NPZ, Format.HF),
+AVAILABLE: dict[SampleForm, tuple[Format, ...]] = {
+    SampleForm.IMAGES: (Format.PARQUET, Format.IMAGES, Format.NPZ, Format.HF),
+    SampleForm.SOUNDS: (Format.PARQUET, Format.SOUNDS, Format.NPZ, Format.HF),
+    SampleForm.SENTENCES: (Format.PARQUET, Format.CSV, Format.NPZ, Format.HF),
+    SampleForm.ROWS: (Format.PARQUET, Format.CSV, Format.NPZ, Format.HF),
+    SampleForm.ARRAYS: (Format.PARQUET, Format.NPZ, Format.HF),
 }
 
 
-def form_of(items: Any) -> Form:
+def form_of(items: Any) -> SampleForm:
     """The form of a pyarrow table, `Waveforms`, a list of str, uint8 images, or any other array."""
     import numpy as np  # not at the top: the command line needs only the names
     import pyarrow as pa
@@ -71,16 +71,16 @@ def form_of(items: Any) -> Form:
     from synthsieve.results.export.media import MAX_CHANNELS
 
     if isinstance(items, pa.Table):
-        return Form.ROWS
+        return SampleForm.ROWS
     if isinstance(items, Waveforms):
-        return Form.SOUNDS
+        return SampleForm.SOUNDS
     if isinstance(items, list) and all(isinstance(item, str) for item in items):
-        return Form.SENTENCES
+        return SampleForm.SENTENCES
     pixels = isinstance(items, np.ndarray) and items.dtype == np.uint8 and items.ndim == 4
-    return Form.IMAGES if pixels and 1 <= items.shape[1] <= MAX_CHANNELS else Form.ARRAYS
+    return SampleForm.IMAGES if pixels and 1 <= items.shape[1] <= MAX_CHANNELS else SampleForm.ARRAYS
 
 
-def resolve_formats(form: Form, formats: Sequence[Format] | None) -> tuple[Format, ...]:
+def resolve_formats(form: SampleForm, formats: Sequence[Format] | None) -> tuple[Format, ...]:
     """The given formats without duplicates, or the default ones of that form."""
     available = AVAILABLE[form]
     for format in formats or ():

@@ -18,8 +18,8 @@ from synthsieve.io.printable import one_line
 from synthsieve.io.progress import NullProgress, Progress
 from synthsieve.models import generate
 from synthsieve.results.export.block import MAX_COLUMNS, Block, PoolInfo, array_columns
-from synthsieve.results.export.directory import Plan, check_destination, write_export
-from synthsieve.results.export.formats import AVAILABLE, Form, Format, Which, form_of, resolve_formats
+from synthsieve.results.export.directory import ExportPlan, check_destination, write_export
+from synthsieve.results.export.formats import AVAILABLE, Format, SampleForm, Which, form_of, resolve_formats
 from synthsieve.results.pool_view import PoolView
 from synthsieve.results.provenance import MEANINGS, provenance, words_for_card
 from synthsieve.results.readable import shown_items
@@ -108,7 +108,7 @@ def export_pool(
     first = readable_samples(view, selected[:1], view.decode(selected[:1]))
     label_name = view.run.origin.label or "label"
     info = PoolInfo(form_of(first), view.classes, label_name, total=len(view), selected=len(selected))
-    plan = Plan(info, resolve_formats(info.form, formats), which, MEANINGS)
+    plan = ExportPlan(info, resolve_formats(info.form, formats), which, MEANINGS)
     rows = np.arange(len(view)) if any(which.is_all(one) for one in plan.formats) else selected
     facts = provenance(view, outcomes, table, formats=formats, which=which)
     if real_rows:
@@ -164,7 +164,7 @@ def readable_samples(view: PoolView, rows: np.ndarray, x: np.ndarray) -> Any:
     items, encoding = shown_items(view.run, x, view.dataset), view.run.encoding
     if view.run.origin.features is not None:
         return items.append_column("embedding", array_columns(x, as_list=True)["x"])
-    if form_of(items) is Form.ARRAYS and items.ndim == 2 and items.shape[1] <= MAX_COLUMNS:
+    if form_of(items) is SampleForm.ARRAYS and items.ndim == 2 and items.shape[1] <= MAX_COLUMNS:
         names = view.dataset.feature_names or tuple(array_columns(items))
         return pa.table(dict(zip(names, items.T, strict=True)))
     if isinstance(encoding, TableEncoding):

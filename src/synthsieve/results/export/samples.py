@@ -11,7 +11,7 @@ import numpy as np
 from synthsieve.data.modalities.sound.format import Waveforms
 from synthsieve.io.files import atomic_write
 from synthsieve.results.export.block import unique_names
-from synthsieve.results.export.formats import Form, form_of
+from synthsieve.results.export.formats import SampleForm, form_of
 from synthsieve.results.export.media import write_image_grid, write_wav
 from synthsieve.results.export.writers import METADATA, folder_names, write_csv
 
@@ -36,18 +36,18 @@ def write_items(
 
     form, columns = form_of(items), {label_name: list(labels), **columns}
     csv_path, parquet_path, png_path = (stem.with_name(f"{stem.name}.{suffix}") for suffix in ("csv", "parquet", "png"))
-    if form is Form.ROWS:
+    if form is SampleForm.ROWS:
         table = _with_columns(items, columns)
         write_csv(csv_path, table)
         with atomic_write(parquet_path) as partial:
             parquet.write_table(table, partial)
         return [csv_path, parquet_path]
-    if form is Form.SOUNDS:
+    if form is SampleForm.SOUNDS:
         return _write_sounds(stem, items, list(labels), columns)
-    if form is Form.SENTENCES:
+    if form is SampleForm.SENTENCES:
         write_csv(csv_path, _with_columns(pa.table({"text": pa.array(items, pa.string())}), columns))
         return [csv_path]
-    if form is Form.IMAGES and items.shape[1] in (1, 3):
+    if form is SampleForm.IMAGES and items.shape[1] in (1, 3):
         names = np.asarray(labels)
         write_image_grid(png_path, [items[names == name][:GRID_COLUMNS] for name in dict.fromkeys(labels)])
         return [png_path]

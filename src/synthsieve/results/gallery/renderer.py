@@ -30,7 +30,7 @@ MAX_TEXT_LENGTH, MAX_CELL_LENGTH, MAX_COLUMNS = 2000, 80, 64
 Value = TypeVar("Value")
 
 
-class Form(StrEnum):
+class DisplayForm(StrEnum):
     """How samples are shown."""
 
     IMAGE = "image"
@@ -69,14 +69,14 @@ class SampleRenderer:
         self._view, self._decode_lock, self._chain_lock = view, Lock(), Lock()
         self._samples: ByteCache[np.ndarray] = ByteCache(SAMPLE_CACHE)
         self._chains: ByteCache[tuple[np.ndarray, np.ndarray]] = ByteCache(CHAIN_CACHE)
-        self.form = Form.TEXT
+        self.form = DisplayForm.TEXT
         if has_pixels(view.dataset):
-            self.form = Form.SOUND if view.dataset.kind == Kind.SOUND else Form.IMAGE
+            self.form = DisplayForm.SOUND if view.dataset.kind == Kind.SOUND else DisplayForm.IMAGE
 
     @property
     def tile(self) -> tuple[int, int]:
         """Height and width of one sample in a sheet; (0, 0) for text."""
-        if self.form is Form.TEXT:
+        if self.form is DisplayForm.TEXT:
             return 0, 0
         height, width = self._view.dataset.shape[1:]
         scale = min(1.0, MAX_TILE / max(height, width))
@@ -107,10 +107,10 @@ class SampleRenderer:
 
     def chain(self, row: int) -> dict[str, Any]:
         """The steps at which a chain is shown, and its states where samples are text."""
-        if self.form is Form.TEXT and self._view.run.origin.features is not None:
+        if self.form is DisplayForm.TEXT and self._view.run.origin.features is not None:
             raise invalid("the chains of embeddings are not shown: their states cannot be read")
         steps, x = self._chain(row)
-        text = self._text(np.full(len(x), row), x) if self.form is Form.TEXT else {}
+        text = self._text(np.full(len(x), row), x) if self.form is DisplayForm.TEXT else {}
         return {"steps": steps.tolist(), **text}
 
     def _x(self, rows: np.ndarray, real: bool) -> np.ndarray:
@@ -135,7 +135,7 @@ class SampleRenderer:
         return known
 
     def _pixels(self, x: np.ndarray) -> np.ndarray:
-        if self.form is Form.TEXT:
+        if self.form is DisplayForm.TEXT:
             raise invalid("these samples have no images: request their text")
         return pixels_of(self._view.dataset, x)
 

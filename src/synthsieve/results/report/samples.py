@@ -107,7 +107,7 @@ class Cells:
 
 
 @dataclass(frozen=True)
-class Bars:
+class VectorBars:
     """A long vector as bars about zero, each in [-1, 1]."""
 
     form: ClassVar[str] = "bars"
@@ -115,7 +115,7 @@ class Bars:
     length: int
 
 
-SampleView = Picture | Sound | Text | Cells | Bars
+SampleView = Picture | Sound | Text | Cells | VectorBars
 
 
 @dataclass(frozen=True)
@@ -329,7 +329,7 @@ def _views(view: PoolView, x: np.ndarray, items: Any, detail: Detail, *, audible
             return [Cells(names, row, width) for row in rows]
         encode: Callable[[np.ndarray], np.ndarray] = view.run.encoding.encode
         heights = np.clip(encode(items)[:, :MAX_BARS] / 3, -1, 1)  # three standard deviations fill the height
-        return [Bars(tuple(round(float(value), 3) for value in row), width) for row in heights]
+        return [VectorBars(tuple(round(float(value), 3) for value in row), width) for row in heights]
     return [Text(cut(str(item), MAX_TEXT_LENGTH)) for item in items]
 
 

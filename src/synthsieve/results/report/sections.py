@@ -89,7 +89,7 @@ def fidelity_heading(quality: QualityRecord) -> str:
         (False, True): "The samples vary like real data, but many lie where no real example does",
         (False, False): "The samples differ from real data and vary less",
     }[pool.precision >= CLOSE * real.precision, pool.recall >= CLOSE * real.recall]
-    copies = quality.memorisation is not None and quality.memorisation.verdict == memorization.Verdict.COPIES
+    copies = quality.memorisation is not None and quality.memorisation.verdict == memorization.CopyVerdict.COPIES
     return f"{heading}; copies are suspected" if copies else heading
 
 

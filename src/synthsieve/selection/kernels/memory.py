@@ -52,7 +52,7 @@ def estimate_memory(
 
 
 @dataclass(frozen=True)
-class Plan:
+class MemoryPlan:
     """How the classes are processed.
 
     Attributes:
@@ -79,7 +79,7 @@ def make_plan(
     bytes_a_row: int = 0,
     called: Sequence[str] | None = None,
     dense: bool = False,
-) -> Plan:
+) -> MemoryPlan:
     """Methods and threads that stay within the memory limit, and a note for every concession.
 
     Args:
@@ -123,7 +123,7 @@ def make_plan(
                     code="memory-limit-class",
                 )
     expected = total([need(place, at_most=False) for place in range(len(sizes))])
-    return Plan(tuple(methods), at_once, threads if at_once == 1 else 1, expected, tuple(notes))
+    return MemoryPlan(tuple(methods), at_once, threads if at_once == 1 else 1, expected, tuple(notes))
 
 
 def estimate_filter(num_rows: int) -> int:

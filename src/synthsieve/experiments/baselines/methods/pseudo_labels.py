@@ -14,7 +14,7 @@ from synthsieve.training.step import Batch
 START, END = 0.1, 0.6  # of the budget: as epochs 100 and 600 of the publication's 1,000 or so
 
 
-class PseudoLabels(BenchmarkMethod):
+class PseudoLabeling(BenchmarkMethod):
     """loss = CE(x, y) + alpha(t) CE(u, argmax p(u)), alpha from 0 to `weight` (3 in the publication)."""
 
     name = "pseudo-labels"

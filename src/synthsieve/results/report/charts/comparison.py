@@ -13,11 +13,11 @@ from synthsieve.results.charts.chart import (
     Dash,
     Fill,
     Intervals,
-    Labels,
     Layer,
     Rule,
     Scale,
     Shape,
+    TextLabels,
     Tone,
     numbers,
 )
@@ -109,11 +109,11 @@ def _limits(variants: list[Comparison]) -> tuple[float, float]:
     return 100 * low - margin, 100 * high + margin
 
 
-def _far_labels(far: dict[str, Comparison], row_of: dict[str, int], low: float, high: float) -> Labels:
+def _far_labels(far: dict[str, Comparison], row_of: dict[str, int], low: float, high: float) -> TextLabels:
     """Differences outside the axis, as text at its end."""
     inset = 0.2 * (high - low)  # half of the width of the text
     middles = {name: 100 * one.difference for name, one in far.items()}
-    return Labels(
+    return TextLabels(
         numbers(low + inset if middle < 0 else high - inset for middle in middles.values()),
         numbers(row_of[name] for name in far),
         tuple(f"◀ {middle:+.1f}" if middle < 0 else f"{middle:+.1f} ▶" for middle in middles.values()),

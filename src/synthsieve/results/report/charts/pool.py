@@ -18,13 +18,13 @@ from synthsieve.results.charts.chart import (
     Chart,
     Dash,
     Fill,
-    Labels,
     Layer,
     Line,
     Points,
     Rule,
     Scale,
     Shape,
+    TextLabels,
     Tone,
     numbers,
 )
@@ -321,4 +321,4 @@ def _names(view: PoolView, xy: np.ndarray, y: np.ndarray, kept: np.ndarray) -> t
     masks = [(y == label) & kept if ((y == label) & kept).any() else y == label for label in present]
     middles = np.stack([np.median(xy[mask], axis=0) for mask in masks])
     names = tuple(named(view.classes[label]) for label in present)
-    return (Labels(numbers(middles[:, 0]), numbers(middles[:, 1]), names),)
+    return (TextLabels(numbers(middles[:, 0]), numbers(middles[:, 1]), names),)
