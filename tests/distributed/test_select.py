@@ -127,7 +127,7 @@ def test_gradients_alone_and_labels_of_text(tmp_path):
     assert selection.classes == alone.classes == ("cat", "dog", "eel")
     assert selection.gradient_bound == alone.gradient_bound
     assert np.array_equal(outcomes_in(tmp_path / "out")["assignment"], alone.assignment)
-    with pytest.raises(SelectionError, match="gradients only"):
+    with raises(SelectionError, "no-output"):
         select_folder(tmp_path / "in", tmp_path / "none", keep_fraction=0.5)
 
 

@@ -1,4 +1,4 @@
-"""Training under Ray Train is training together: two workers learn what one process learns."""
+"""Training under Ray Train is data-parallel training: two workers learn what one process learns."""
 
 import pytest
 
@@ -9,6 +9,7 @@ from synthsieve.training.defaults import settings_for
 from synthsieve.training.history import read
 from synthsieve.training.loop import fit
 from synthsieve.training.run_dir import RunDirectory
+from tests.errors import raises
 from tests.training.conftest import QUICK
 
 pytest.importorskip("ray")
@@ -18,7 +19,7 @@ def test_a_folder_that_another_command_writes_to_is_refused(tmp_path):
     from synthsieve.distributed.train import fit_on_cluster
 
     settings = settings_for("digits", overrides=QUICK).pretrained()
-    with locked(tmp_path / "out"), pytest.raises(ConfigError, match="is being written by another command"):
+    with locked(tmp_path / "out"), raises(ConfigError, "locked"):
         fit_on_cluster(tmp_path / "out", Origin("digits"), settings, workers=2)
 
 

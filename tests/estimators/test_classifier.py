@@ -81,7 +81,7 @@ def test_evaluate_gives_every_metric_and_leaves_unlabelled_rows_out(fitted, clou
     assert found.auroc > 0.9
     some = np.where(np.arange(120) < 30, y, -1)
     assert fitted.evaluate(x, some).count == 30
-    with pytest.raises(InputError, match="equally many rows"):
+    with raises(InputError, "different-lengths"):
         fitted.evaluate(x[:5], y)
 
 
@@ -151,7 +151,7 @@ def test_labels_of_any_container_keep_their_type(given, classes, y):
 
 @pytest.mark.parametrize("given", [[1, "1"], np.array([1, "1"], dtype=object), [1.5, "a", None]])
 def test_text_beside_numbers_is_refused(given):
-    with pytest.raises(SynthsieveError, match="got both"):
+    with raises(SynthsieveError, "mixed-labels"):
         read_targets(given)
 
 
@@ -293,7 +293,7 @@ def test_unlabelled_images_may_be_bytes_beside_floats():
     np.testing.assert_allclose(ours.predict_proba(images), other_values.predict_proba(images), atol=1e-4)
     small(max_iter=1).fit(images[:20], y, unlabeled_X=images[:0])
     for given in (np.zeros((3, 12, 12)), np.zeros((3, 8))):
-        with pytest.raises(InputError, match="unlabeled_X must be like X"):
+        with raises(InputError, "different-shapes"):
             small(max_iter=1).fit(images[:20], y, unlabeled_X=given)
 
 
@@ -315,7 +315,7 @@ def test_new_pixel_values_outside_the_range_are_clipped_with_a_warning_or_refuse
     with pytest.warns(UserWarning, match="outside the range of training, 0 to 16"):
         found = estimator.predict_proba(np.where(images == 16, 20, images))
     np.testing.assert_array_equal(found, estimator.predict_proba(images))
-    with pytest.raises(InputError, match="as in training"):
+    with raises(InputError, "pixel-range"):
         estimator.predict(images * 10)
 
 
@@ -328,7 +328,7 @@ def test_the_range_is_that_of_labelled_and_unlabelled_images():
 def test_masked_cells_are_missing(clouds):
     x, y = clouds
     masked = np.ma.masked_greater(x, 1)
-    with pytest.raises(InputError, match=r"contains NaN: .* give a DataFrame"):
+    with raises(InputError, "missing-values"):
         small(max_iter=1).fit(masked, y)
     as_table = small(max_iter=2, modality="table").fit(masked, y)
     other = small(max_iter=2, modality="table").fit(masked.filled(np.nan), y)
@@ -337,12 +337,12 @@ def test_masked_cells_are_missing(clouds):
     vectors = small(max_iter=2).fit(np.ma.masked_array(x, False), np.ma.masked_array(y, np.arange(len(y)) > 20))
     hidden = small(max_iter=2).fit(x, np.where(np.arange(len(y)) > 20, -1, y))
     np.testing.assert_array_equal(vectors.predict_proba(x), hidden.predict_proba(x))
-    with pytest.raises(InputError, match="contains NaN"):
+    with raises(InputError, "missing-values"):
         vectors.predict(masked)
 
 
 def test_dates_are_no_vectors(clouds):
-    with pytest.raises(InputError, match="must be numbers, got datetime64"):
+    with raises(InputError, "not-numbers"):
         small().fit(np.zeros((4, 2), "datetime64[s]"), [0, 1, 0, 1])
 
 
@@ -390,7 +390,7 @@ def test_the_same_random_state_gives_the_same_bytes_and_none_gives_others(clouds
     assert np.array_equal(first.sample(3)[0], second.sample(3)[0])
     assert not np.array_equal(first.sample(3)[0], first.sample(3, random_state=1)[0])
     assert not np.array_equal(*(first.sample(3, random_state=None)[0] for _ in range(2)))
-    with pytest.raises(InputError, match="whole number"):
+    with raises(InputError, "invalid-parameter"):
         first.sample(2.5)
     state = np.random.RandomState(0)
     assert (
@@ -485,7 +485,7 @@ def test_saved_and_loaded_it_says_and_draws_the_same(fitted, clouds, tmp_path):
     assert again.get_params() == fitted.get_params()
     assert (again.history_, again.stopped_because_) == (fitted.history_, fitted.stopped_because_)
     assert again.classes_.dtype == fitted.classes_.dtype
-    with pytest.raises(InputError, match="augment needs the data of fit"):
+    with raises(InputError, "no-training-data"):
         again.augment()
 
 
@@ -500,7 +500,7 @@ def test_damaged_files_are_refused_in_one_sentence(fitted, tmp_path):
             LatentEBMClassifier.load(path)
     with raises(CheckpointError, "missing-file"):
         LatentEBMClassifier.load(tmp_path / "none")
-    with pytest.raises(InputError, match="is a folder"):
+    with raises(InputError, "folder"):
         fitted.save(tmp_path)
 
 
@@ -597,7 +597,7 @@ def test_embeddings_are_learned_from_and_their_items_come_back(clouds, tmp_path)
     again = LatentEBMClassifier.load(estimator.save(tmp_path / "a"))
     assert again.sample(5)[0].tolist() == drawn.tolist()
     assert estimator.predict(x).shape == (120,)
-    with pytest.raises(InputError, match="a row for each item"):
+    with raises(InputError, "different-lengths"):
         small().fit(items[:-1], y, features=x)
     frame = pd.DataFrame({"name": items, "price": 1.0})
     shown, _ = small(max_iter=2, modality="table").fit(frame, y, features=pd.DataFrame(x)).sample(2)
@@ -613,7 +613,7 @@ def test_groups_stay_on_one_side(clouds):
     split = estimator._pretrained.data.split
     assert not set(groups[split.validation]) & set(groups[split.labeled])
     assert read_groups(["b", None, "a", float("nan"), "b"], 5).tolist() == [0, 1, 2, 3, 0]
-    with pytest.raises(InputError, match="one for each of 120 rows"):
+    with raises(InputError, "group-shape"):
         small().fit(x, y, groups=groups[:5], sample_weight=np.ones(120))
 
 
@@ -654,7 +654,7 @@ def test_threads_are_counted_as_joblib_does_and_never_beyond_the_cores(monkeypat
     monkeypatch.setattr(os, "cpu_count", lambda: 4)
     assert [_threads_of(n) for n in (1, 3, 10**9, -1, -2, -9)] == [1, 3, 4, 4, 3, 1]
     for bad in (0, 1.0, "2"):
-        with pytest.raises(InputError, match="n_jobs"):
+        with raises(InputError, "invalid-parameter"):
             _threads_of(bad)
 
 
@@ -747,7 +747,7 @@ def test_unlabelled_rows_are_left_out_of_a_score_with_a_warning(fitted, clouds):
         assert fitted.score(x, np.where(hidden < 0, None, y), weights) == pytest.approx(
             fitted.score(x[hidden >= 0], y[hidden >= 0], weights[hidden >= 0])
         )
-    with pytest.raises(InputError, match="none of 120"):
+    with raises(InputError, "no-labels"):
         fitted.score(x, np.full(120, -1))
     with pytest.warns(UserWarning, match="unlabelled"):
         scores = cross_val_score(small(max_iter=100), x, hidden, cv=2)
@@ -761,10 +761,10 @@ def test_single_classes_are_drawn_by_their_labels(clouds):
     every, some = estimator.sample(4), estimator.sample(4, classes=["cat", "ant"])
     assert some[1].tolist() == ["ant"] * 4 + ["cat"] * 4
     assert np.array_equal(some[0], every[0][every[1] != "bee"])
-    with pytest.raises(InputError, match="did you mean 'bee'"):
+    with raises(InputError, "unknown-class"):
         estimator.sample(1, classes=["bees"])
-    with pytest.raises(InputError, match="a list of labels"):
+    with raises(InputError, "invalid-parameter"):
         estimator.sample(1, classes="bee")
-    with pytest.raises(InputError, match="draw fewer"):
+    with raises(InputError, "too-many-samples"):
         estimator.sample(10**12)
     assert small(max_iter=1).fit(x, y).sample(2, classes=[np.int64(1)])[1].tolist() == [1, 1]

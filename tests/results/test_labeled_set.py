@@ -15,6 +15,7 @@ from synthsieve.experiments.usefulness import (
     measure_usefulness,
 )
 from synthsieve.io.npz import read_arrays
+from synthsieve.io.progress import NullProgress
 from synthsieve.results.labeled_set import write_labeled_set
 from synthsieve.training.defaults import settings_for
 from synthsieve.training.run_dir import RunDirectory
@@ -58,8 +59,8 @@ def test_every_row_has_an_origin(kind, tmp_path):
 
 def test_gains_of_common_models(tmp_path):
     experiment, dataset = experiment_of("image", tmp_path)
-    found = measure_usefulness(experiment, dataset, CRAIG)
-    assert found == measure_usefulness(experiment, dataset, CRAIG)
+    found = measure_usefulness(experiment, dataset, CRAIG, progress=NullProgress())
+    assert found == measure_usefulness(experiment, dataset, CRAIG, progress=NullProgress())
     assert found["chosen"] in found["mean"]
     assert set(found["rows"]) <= {"labels only", SELF_LABELED, SAMPLES}
     assert found["rows"]["labels only"] == 0

@@ -28,7 +28,7 @@ def test_report_options_and_json(out, tmp_path):
         "report", out, "--arm", CRAIG.name, "--to", tmp_path / "here.html", "--seed", 0, "--json", "--quiet"
     )
     printed = json.loads(done.stdout)
-    assert printed["arm"] == CRAIG.name
+    assert printed["variant"] == CRAIG.name
     assert printed["bytes"] == (tmp_path / "here.html").stat().st_size
     assert printed["notes"] == []
     assert done.stderr == ""
@@ -54,6 +54,6 @@ def test_directory_without_a_run(tmp_path):
 
 
 def test_report_from_python(out, tmp_path):
-    written = report(out, to=tmp_path / "python.html", arm=CRAIG.name)
+    written = report(out, to=tmp_path / "python.html", variant=CRAIG.name)
     assert written.path == tmp_path / "python.html"
     assert written.size == written.path.stat().st_size

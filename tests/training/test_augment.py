@@ -199,7 +199,7 @@ def test_absolute_ceiling():
     half = float(np.median(made()[0].entropy))
     pool = made(entropy_ceiling=half, require_label=False, coreset="everything")[0]
     assert np.array_equal(pool.entropy < half, pool.reason == Reason.KEPT)
-    with pytest.raises(SelectionError, match="1e-30"):
+    with raises(SelectionError, "no-survivors"):
         made(entropy_ceiling=1e-30)
 
 

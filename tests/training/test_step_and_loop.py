@@ -208,7 +208,7 @@ def test_weights_that_are_not_finite_never_reach_a_checkpoint(quick_run, digits)
 
 
 def test_a_network_that_cannot_be_built_leaves_no_folder(quick_run, digits, tmp_path):
-    with pytest.raises(ConfigError, match=r"model\.encoder can be"):
+    with raises(ConfigError, "network-kind"):
         quick_run("wrong", "model.encoder=dcgan", "model.label_latent_dim=0")
     assert not (tmp_path / "wrong").exists()
 

@@ -17,7 +17,7 @@ def report(
     out: str | Path,
     *,
     to: str | Path | None = None,
-    arm: str | None = None,
+    variant: str | None = None,
     seed: int | None = None,
     device: str | torch.device = AUTO,
     progress: Callable[[str], Progress] | None = None,
@@ -27,11 +27,11 @@ def report(
     Args:
         out: the directory that `run`, `reproduce` or `fit` wrote.
         to: the file to write; OUT/report.html by default.
-        arm: the variant whose samples are shown, such as "entropy, L=5,000"; the chosen one by default.
+        variant: whose samples are shown, such as "entropy, L=5,000"; the chosen one by default.
         seed: the seed whose variants are shown; the first of the run by default.
         device: as for `fit`.
         progress: makes a progress bar from a name; None shows none.
     """
     bar = None if progress is None else progress("draw")
     target = None if to is None else Path(to)
-    return write_report(open_run(out, seed=seed, device=device), target, arm=arm, progress=bar)
+    return write_report(open_run(out, seed=seed, device=device), target, variant=variant, progress=bar)

@@ -11,7 +11,6 @@ import torch
 
 from synthsieve.errors import ConfigError
 from synthsieve.io.devices import AUTO
-from synthsieve.io.progress import Progress
 from synthsieve.results.run import open_run
 
 
@@ -38,7 +37,6 @@ def serve(
     open_browser: bool = True,
     device: str | torch.device = AUTO,
     on_ready: Callable[[RunningGallery], None] = print_address,
-    progress: Progress | None = None,
 ) -> None:
     """Serve the gallery on 127.0.0.1 until interrupted by Ctrl-C.
 
@@ -50,7 +48,6 @@ def serve(
         open_browser: open a browser where there is a display.
         device: as for `fit`.
         on_ready: called when the gallery accepts requests.
-        progress: reports the scoring of samples, which happens once per pool.
     """
     try:
         from synthsieve.results.gallery import server

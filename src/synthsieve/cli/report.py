@@ -26,7 +26,7 @@ def report(
     from synthsieve.api.report import report as report_
 
     options.use_threads(threads)
-    page = report_(out, to=to, arm=variant, seed=seed, device=device, progress=console.progress)
-    figures = {"report": str(page.path), "bytes": page.size, "arm": page.arm, "answer": page.answer}
+    page = report_(out, to=to, variant=variant, seed=seed, device=device, progress=console.progress)
+    figures = {"report": str(page.path), "bytes": page.size, "variant": page.variant, "answer": page.answer}
     lines = [page.answer, *page.notes, f"report: {page.path} ({page.size / 1e6:.2f} MB)"]
     console.finish({**figures, "notes": list(page.notes)}, lines)

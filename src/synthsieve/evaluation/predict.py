@@ -2,7 +2,7 @@
 
 Examples go through in blocks of one size, the last one filled up: the last bits of a matrix product depend on its
 number of rows, so a prediction would otherwise depend on which examples are predicted together. The size is a power of
-two, which vector units divide without a rest that they would round otherwise.
+two, so that vector units leave no remainder, which they would round differently.
 """
 
 from __future__ import annotations

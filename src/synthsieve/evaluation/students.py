@@ -39,7 +39,7 @@ class Student:
 
     @classmethod
     def of(cls, estimator: Any, *, weighted: bool, name: str | None = None) -> Student:
-        """A student, once it is known that it can be trained and asked, `weighted` also with sample weights."""
+        """A student that was checked to fit and predict, with sample weights if `weighted`."""
         factory = inspect.isclass(estimator) or (callable(estimator) and not hasattr(estimator, "fit"))
         if hasattr(estimator, "state_dict") and not hasattr(estimator, "predict"):
             raise InputError(

@@ -14,7 +14,6 @@ same unlabelled rows would do: those of label spreading, and those of each commo
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,7 +32,7 @@ from synthsieve.experiments.baselines.features import Views, stacked
 from synthsieve.experiments.baselines.search import BaselineResult, refit
 from synthsieve.experiments.baselines.sklearn_models import CLASSICAL
 from synthsieve.experiments.experiment import Experiment, Unit
-from synthsieve.io.progress import NullProgress, Progress
+from synthsieve.io.progress import Progress
 from synthsieve.io.random_streams import derive_seed, numpy_stream
 from synthsieve.models import generate
 from synthsieve.settings import Metric
@@ -75,7 +74,7 @@ class Gain:
 
 
 def measure_usefulness(
-    experiment: Experiment, dataset: Dataset, kept: TableEntry, *, progress: Progress | None = None
+    experiment: Experiment, dataset: Dataset, kept: TableEntry, *, progress: Progress
 ) -> dict[str, Any] | None:
     """The gains of common models, as plain values for table.json; None where there is nothing to add.
 
@@ -83,18 +82,16 @@ def measure_usefulness(
     """
     metric = experiment.settings.comparison.metric
     metric = metric if metric in (Metric.ACCURACY, Metric.BALANCED_ACCURACY) else Metric.ACCURACY
-    progress = progress or NullProgress()
     seeds: list[Found] = []
     counts: dict[str, int] = {}
     units = experiment.measuring_units
-    with closing(progress):
-        for number, folds in enumerate(units):
-            progress.update(number, len(units), "training common models")
-            each = [_measure_unit(experiment, dataset, kept, unit) for unit in folds]
-            counts = counts or each[0][1]
-            common = set.intersection(*(set(found) for found, _ in each))
-            seeds.append({key: concatenate(found[key] for found, _ in each) for key in sorted(common)})
-        progress.update(len(units), len(units))
+    for number, folds in enumerate(units):
+        progress.update(number, len(units), "training common models")
+        each = [_measure_unit(experiment, dataset, kept, unit) for unit in folds]
+        counts = counts or each[0][1]
+        common = set.intersection(*(set(found) for found, _ in each))
+        seeds.append({key: concatenate(found[key] for found, _ in each) for key in sorted(common)})
+    progress.update(len(units), len(units))
     additions = [
         name
         for name in (SELF_LABELED, SAMPLES)
@@ -155,7 +152,7 @@ def _describe_controls(controls: Mapping[str, Any]) -> Iterator[str]:
         )
 
 
-def agreeing_samples(folder: RunDirectory, *, limit: int = MAX_ADDED) -> tuple[np.ndarray, np.ndarray] | None:
+def agreeing_samples(folder: RunDirectory) -> tuple[np.ndarray, np.ndarray] | None:
     """x, as stored, and y of the samples of a run's pool whose class after encoding them again is the requested class.
 
     None where it drew no pool, or no sample is left.
@@ -168,7 +165,7 @@ def agreeing_samples(folder: RunDirectory, *, limit: int = MAX_ADDED) -> tuple[n
     rows = np.flatnonzero(pool.predicted == pool.y)
     if not len(rows):
         return None
-    rows = rows[np.linspace(0, len(rows) - 1, min(len(rows), limit)).astype(np.int64)]  # evenly: of every class
+    rows = rows[np.linspace(0, len(rows) - 1, min(len(rows), MAX_ADDED)).astype(np.int64)]  # evenly: of every class
     model = extra_data.model_that_drew(folder, pool)
     return generate.decode(model, folder.encoding, pool.z[rows], pool.chain_seed[rows]), pool.y[rows]
 

@@ -154,7 +154,6 @@ def run_jobs(
     *,
     workers: int,
     progress: Progress | None = None,
-    pool: InProcessPool | WorkerPool | None = None,
 ) -> None:
     """Finish every task, each after those it depends on; interrupted ones are resumed.
 
@@ -169,8 +168,7 @@ def run_jobs(
     steps = {task.output_path: task.steps if task.output_path in done else 0 for task in tasks}
     total = sum(task.steps for task in tasks)
     progress.update(sum(steps.values()), total, f"{len(done)} of {len(tasks)} done")
-    if pool is None:
-        pool = WorkerPool(origin) if workers else InProcessPool(origin)
+    pool = WorkerPool(origin) if workers else InProcessPool(origin)
     with closing(progress), closing(pool):
         while waiting or pool.running:
             ready = [task for task in waiting if done.issuperset(task.after)]

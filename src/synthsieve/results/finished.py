@@ -100,8 +100,8 @@ class FinishedRun:
             raise ConfigError(message, code="unknown-variant")
         return self.pooled[name]
 
-    def pool(self, arm: str | None = None) -> PoolView:
+    def pool(self, variant: str | None = None) -> PoolView:
         """One variant's pool."""
-        name = self.default_arm if arm is None else arm
+        name = self.default_arm if variant is None else variant
         folder = RunDirectory.open(self.arm_folder(name))
         return PoolView.open(name, folder, self.dataset, Rejections.read(self.path), device=self.device)

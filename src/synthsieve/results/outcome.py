@@ -108,7 +108,9 @@ def run_experiment(
     )
     if usefulness and experiment.settings.comparison.baselines:
         kept = next(entry for entry in experiment.entries if entry.name == table.kept)
-        table = table.model_copy(update={"usefulness": measure_usefulness(experiment, dataset, kept)})
+        with closing(measuring):
+            found = measure_usefulness(experiment, dataset, kept, progress=measuring)
+        table = table.model_copy(update={"usefulness": found})
     write_json(experiment.out / FILE, table.as_dict())
     write_text(experiment.out / "table.md", as_markdown(table, beside_paper=beside_paper))
     return Outcome(table, figures)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -104,12 +103,11 @@ def fit_class_mixture(
     weights: np.ndarray,
     *,
     groups: np.ndarray | None = None,
-    components: Sequence[int] = COMPONENTS,
     rng: np.random.Generator,
 ) -> ClassMixture:
     """A mixture for each class, fitted to points z (n, d) that belong to the classes with `weights` (n, num_classes).
 
-    The number of components of a class is the smallest of `components` after which the held-out likelihood does not
+    The number of components of a class is the smallest of `COMPONENTS` after which the held-out likelihood does not
     rise. Points of one of the `groups`, int (n,), are held out together: several draws of one example. A group counts
     as one observation.
     """
@@ -125,7 +123,7 @@ def fit_class_mixture(
         if len(rows) > MAX_ROWS:
             chosen = rng.choice(np.unique(groups[rows]), MAX_ROWS * len(np.unique(groups[rows])) // len(rows), False)
             rows = rows[np.isin(groups[rows], chosen)]
-        log_weights, means, covariances = _fit_best(z[rows], own[rows], groups[rows], components, rng)
+        log_weights, means, covariances = _fit_best(z[rows], own[rows], groups[rows], rng)
         fields["labels"].append(np.full(len(means), label))
         fields["log_weights"].append(log_weights)
         fields["means"].append(means)
@@ -142,13 +140,11 @@ def fit_class_mixture(
 Gaussians = tuple[np.ndarray, np.ndarray, np.ndarray]  # log-weights (k,), means (k, d), covariances (k, d, d)
 
 
-def _fit_best(
-    z: np.ndarray, weights: np.ndarray, groups: np.ndarray, components: Sequence[int], rng: np.random.Generator
-) -> Gaussians:
+def _fit_best(z: np.ndarray, weights: np.ndarray, groups: np.ndarray, rng: np.random.Generator) -> Gaussians:
     """The fit with the number of components that held-out points choose."""
     names, index = np.unique(groups, return_inverse=True)
     held_out = rng.permutation(np.arange(len(names)) % FOLDS)[index] == 0
-    enough = [count for count in components if weights[~held_out].sum() >= MIN_ROWS * count]
+    enough = [count for count in COMPONENTS if weights[~held_out].sum() >= MIN_ROWS * count]
     best, best_score = 1, -math.inf
     for count in enough if len(enough) > 1 else ():
         fitted = _em(z[~held_out], weights[~held_out], count, rng)

@@ -16,6 +16,8 @@ import numpy as np
 from synthsieve.selection.kernels.blocks import rows_by_class
 from synthsieve.selection.options import Curvature
 
+GRADIENT_DECAY, CURVATURE_DECAY = 0.9, 0.99  # of the moving averages, per selection
+
 
 @dataclass(frozen=True)
 class CurvatureState:
@@ -81,14 +83,12 @@ def precondition(
     state: CurvatureState | None = None,
     *,
     damping: float = 1e-2,
-    gradient_decay: float = 0.9,
-    curvature_decay: float = 0.99,
 ) -> tuple[np.ndarray, CurvatureState]:
     """Smooth the gradients and the diagonal with `state`, and divide one by the other, damped: (n, num_classes)."""
     state = state or CurvatureState()
     updates = (state.gradient_updates + 1, state.diagonal_updates + 1)
-    gradients = _average(state.gradients, residuals, gradient_decay, updates[0])
-    squares = _average(state.squared_diagonal, diagonal**2, curvature_decay, updates[1])
+    gradients = _average(state.gradients, residuals, GRADIENT_DECAY, updates[0])
+    squares = _average(state.squared_diagonal, diagonal**2, CURVATURE_DECAY, updates[1])
     divisor = (np.sqrt(squares) + damping) / (1.0 + damping)
     return gradients / divisor[labels], CurvatureState(gradients, squares, *updates)
 

@@ -28,7 +28,7 @@ from synthsieve.training.state import CPU, TrainState, non_finite
 from synthsieve.training.step import learn_labels, take_step, with_synthetic
 
 TIMED_STEPS = 5
-SHARE = 0.9  # of a given time is planned for steps; the rest is for reading, evaluating and writing
+SHARE = 0.9  # share of the given time that is planned for steps; the rest is for reading, evaluating and writing
 MIN_STEPS = 10
 
 

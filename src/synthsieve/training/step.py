@@ -314,36 +314,23 @@ def _unlabeled_loss(
         with torch.no_grad():
             target = classify(embedded, state.averaged).log_softmax(dim=1)
     target = objectives.confident_target(target, settings.confident_above)
-    rng, transform = state.rngs["smoothness"], partial(_shifted, state)
+    roughness = partial(
+        objectives.roughness,
+        classify,
+        log_p=log_p,
+        rng=state.rngs["smoothness"],
+        target=target,
+        probing=probing,
+        transform=partial(_shifted, state),
+    )
     with fixed_statistics(model.encoder):
         if settings.smoothness_weight:
-            radius = settings.smoothness_radius
-            metrics["roughness"] = objectives.roughness(
-                classify,
-                embedded,
-                log_p,
-                radius=radius,
-                rng=rng,
-                target=target,
-                probing=probing,
-                transform=transform,
-            )
+            metrics["roughness"] = roughness(embedded, radius=settings.smoothness_radius)
             weight = settings.smoothness_weight * ramp_at(state.label_steps, settings.smoothness_ramp)
             loss = loss + weight * metrics["roughness"]
         if settings.latent_smoothness_weight:
-            moving, radius = mean[:, _first_moved(state) :], settings.latent_smoothness_radius
-            move = _along_generator(state, x, mean)
-            metrics["latent_roughness"] = objectives.roughness(
-                classify,
-                moving,
-                log_p,
-                radius=radius,
-                rng=rng,
-                move=move,
-                target=target,
-                probing=probing,
-                transform=transform,
-            )
+            moving, move = mean[:, _first_moved(state) :], _along_generator(state, x, mean)
+            metrics["latent_roughness"] = roughness(moving, radius=settings.latent_smoothness_radius, move=move)
             weight = settings.latent_smoothness_weight * ramp_at(state.label_steps, settings.latent_smoothness_ramp)
             loss = loss + weight * metrics["latent_roughness"]
     return loss

@@ -20,7 +20,7 @@ from synthsieve.results.charts.matplotlib_backend import draw
 from synthsieve.results.charts.svg import render
 from synthsieve.results.export.media import spaced_ranks
 from synthsieve.results.pool_view import PoolView
-from synthsieve.results.report.charts.comparison import arms
+from synthsieve.results.report.charts.comparison import variants
 from synthsieve.results.report.charts.pool import (
     bound_against_budget,
     bounds_at,
@@ -239,7 +239,7 @@ def made_up_table(names, right):
 
 
 def test_variants_under_their_headings():
-    chart = arms(made_up_table(("supervised", "real", "worse", "same", "better"), (300, 320, 300, 320, 340)))
+    chart = variants(made_up_table(("supervised", "real", "worse", "same", "better"), (300, 320, 300, 320, 340)))
     assert chart.y.categories == (
         *("Other methods", "supervised", "Real data alone", "real", "With additions", "worse", "same", "better"),
     )
@@ -254,7 +254,7 @@ def test_variants_under_their_headings():
 
 
 def test_far_baseline_is_written_as_text():
-    chart = arms(made_up_table(("supervised", "real", "worse", "same", "better"), (100, 320, 319, 320, 321)))
+    chart = variants(made_up_table(("supervised", "real", "worse", "same", "better"), (100, 320, 319, 320, 321)))
     (words,) = of(chart, TextLabels)
     assert (words.words, words.y) == (("◀ -55.0",), (1.0,))
     assert chart.x.low > -10
@@ -291,10 +291,10 @@ def test_losses_and_accuracy_come_from_the_history(table_run):
 def test_figures_of_a_single_fit(table_run, tmp_path):
     shutil.copytree(table_run.pooled[CRAIG.name], tmp_path / "fit")
     alone = open_run(tmp_path / "fit")
-    assert {"arms", "temperature"}.isdisjoint(alone.figures.names())
+    assert {"variants", "temperature"}.isdisjoint(alone.figures.names())
     assert {"losses", "entropy_histogram", "latent_map"} <= set(alone.figures.names())
     with raises(NothingToDraw, "no-comparison"):
-        alone.figures.arms()
+        alone.figures.variants()
     assert "a single fit" in alone._repr_html_()
     shutil.copytree(table_run.pretrained.path, tmp_path / "first")
     bare = open_run(tmp_path / "first")
@@ -315,7 +315,7 @@ def test_figures_are_methods(table_run):
     from matplotlib.figure import Figure
 
     assert isinstance(table_run.figures.entropy_histogram(), Figure)
-    assert table_run.figures.svg("arms").startswith("<svg")
+    assert table_run.figures.svg("variants").startswith("<svg")
     assert set(NAMES) <= set(dir(table_run.figures))
     assert not hasattr(table_run.figures, "pie")
 

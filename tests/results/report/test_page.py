@@ -72,7 +72,7 @@ def read(written):
 
 @pytest.fixture(scope="module")
 def written(out, tmp_path_factory):
-    return write_report(open_run(out), tmp_path_factory.mktemp("page") / "report.html", arm=CRAIG.name)
+    return write_report(open_run(out), tmp_path_factory.mktemp("page") / "report.html", variant=CRAIG.name)
 
 
 @pytest.fixture(scope="module")
@@ -122,7 +122,7 @@ def test_every_picture_has_a_text(seen):
 
 
 def test_deterministic(out, written, tmp_path):
-    again = write_report(open_run(out), tmp_path / "again.html", arm=CRAIG.name)
+    again = write_report(open_run(out), tmp_path / "again.html", variant=CRAIG.name)
     assert again.path.read_bytes() == written.path.read_bytes()
 
 
@@ -191,7 +191,7 @@ def test_single_fit(out, tmp_path, quick_figures):
 
 def test_run_without_a_pool(out, tmp_path):
     written = write_report(open_run(out / "seed-0" / "real-only"), tmp_path / "bare.html")
-    assert written.arm is None
+    assert written.variant is None
     assert written.notes == ("This run has no synthetic pool, so there are no samples to show.",)
     seen = Seen(read(written))
     assert seen.text.count(written.notes[0]) == 3
@@ -212,11 +212,11 @@ def test_pool_without_its_weights(out, tmp_path, quick_figures):
 
 
 def test_variant_option(out, tmp_path, quick_figures):
-    written = write_report(open_run(out), tmp_path / "other.html", arm="entropy, L=60")
-    assert written.arm == "entropy, L=60"
+    written = write_report(open_run(out), tmp_path / "other.html", variant="entropy, L=60")
+    assert written.variant == "entropy, L=60"
     assert "No coreset: all" in read(written)
     with raises(ConfigError, "unknown-variant"):
-        write_report(open_run(out), tmp_path / "none.html", arm="craig")
+        write_report(open_run(out), tmp_path / "none.html", variant="craig")
     assert not (tmp_path / "none.html").exists()
 
 
@@ -235,15 +235,15 @@ def test_hostile_names_are_escaped(hostile, tmp_path):
 
 
 def test_what_does_not_fit_is_left_out(out, tmp_path, monkeypatch, quick_figures):
-    base = write_report(open_run(out), tmp_path / "whole.html", arm=CRAIG.name).size
+    base = write_report(open_run(out), tmp_path / "whole.html", variant=CRAIG.name).size
     monkeypatch.setattr(pages, "LIMIT", base - 5_000)
     monkeypatch.setattr(pages, "FOR_SAMPLES", 1_000)
-    written = write_report(open_run(out), tmp_path / "cut.html", arm=CRAIG.name)
+    written = write_report(open_run(out), tmp_path / "cut.html", variant=CRAIG.name)
     assert written.size < base
     assert any("of 10 classes" in note for note in written.notes)
     assert all(note in Seen(read(written)).text for note in written.notes)
     assert written.size <= base - 5_000
     monkeypatch.setattr(pages, "LIMIT", 20_000)
-    written = write_report(open_run(out), tmp_path / "cut.html", arm=CRAIG.name)
+    written = write_report(open_run(out), tmp_path / "cut.html", variant=CRAIG.name)
     assert any("is left out" in note for note in written.notes)
     assert all(note in Seen(read(written)).text for note in written.notes)

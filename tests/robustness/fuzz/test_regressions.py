@@ -78,7 +78,7 @@ def test_an_array_that_is_none(name: str, tmp_path: Path) -> None:
 def test_an_idx_file_with_sides_of_nothing(sides: tuple[int, ...], tmp_path: Path) -> None:
     path = made_up.write_idx(tmp_path, gz=False)
     path.write_bytes(struct.pack(">BBBB3I", 0, 0, 8, 3, *sides))
-    with pytest.raises(DataError, match="claims shape"):
+    with raises(DataError, "damaged-file"):
         load(str(path))
 
 
@@ -168,7 +168,7 @@ def test_json_that_cannot_be_read(text: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("row", ['{"step": 1, "kl": "x"}', '{"step": 1, "a b": 2}', '{"kl": 1}', "[]", '{"step": "1"}'])
 def test_a_row_of_the_history_that_is_none(row: str, tmp_path: Path) -> None:
     (tmp_path / "history.jsonl").write_text(row, encoding="utf-8")
-    with pytest.raises(CheckpointError, match="is damaged"):
+    with raises(CheckpointError, "damaged-file"):
         history.read(tmp_path / "history.jsonl")
 
 
@@ -180,7 +180,7 @@ def test_a_split_of_more_rows_than_there_are(ranges: str) -> None:
 
 @pytest.mark.parametrize("shape", [[1, 2**40, 2**40], [1, float("inf"), 8], [8], [], [0, 8, 8], None])
 def test_an_encoding_of_no_image(shape: object) -> None:
-    with pytest.raises(DataError, match="damaged"):
+    with raises(DataError, "damaged-encoding"):
         from_json({"kind": "image", "shape": shape})
 
 
@@ -189,7 +189,7 @@ def test_settings_that_ask_for_larger_networks_than_the_weights(tmp_path: Path) 
     value = json.loads((run.path / "run.json").read_text(encoding="utf-8"))
     value["settings"]["model"]["encoder_width"] = 65536
     (run.path / "run.json").write_text(json.dumps(value), encoding="utf-8")
-    with pytest.raises(CheckpointError, match="settings"):  # before memory is taken
+    with raises(CheckpointError, "other-settings"):  # before memory is taken
         RunDirectory.open(run.path).load_model()
 
 
@@ -221,16 +221,16 @@ def test_settings_that_are_none(settings: object) -> None:
 )
 def test_a_table_without_what_is_shown(change: dict[str, object], tmp_path: Path) -> None:
     (tmp_path / "table.json").write_text(json.dumps(table_json() | change), encoding="utf-8")
-    with pytest.raises(CheckpointError, match="cannot be read"):
+    with raises(CheckpointError, "damaged-table"):
         open_run(tmp_path)
 
 
 def test_dates_outside_the_calendar(tmp_path: Path) -> None:
     far = pa.array([2**31 - 1, 0], pa.int32()).view(pa.date32())
     pq.write_table(pa.table({"x": [1.0, 2.0], "label": far, "y": ["a", "b"]}), tmp_path / "a.parquet")
-    with pytest.raises(DataError, match="a cell cannot be read"):
+    with raises(DataError, "bad-cell"):
         load(str(tmp_path / "a.parquet"), label="label")
-    with pytest.raises(DataError, match="a cell cannot be read"):
+    with raises(DataError, "bad-cell"):
         load(str(tmp_path / "a.parquet"), label="y", text="label")
 
 
@@ -241,7 +241,7 @@ def test_columns_named_by_digits_that_are_no_numbers(tmp_path: Path) -> None:
 
 def test_one_dimensional_logits_are_refused_before_any_work(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", labels=np.arange(3), logits=np.zeros(3))
-    with pytest.raises(SelectionError, match="logits"):
+    with raises(SelectionError, "not-numbers"):
         estimate_cost(read_table(tmp_path / "a.npz"), SelectionOptions(budget=0.5))
 
 
@@ -270,16 +270,16 @@ def test_a_picture_that_is_another_programs(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("features", [None, np.full((2, 1), 1e308)])
 def test_distances_that_no_float_holds(features: np.ndarray | None) -> None:
-    with pytest.raises(SelectionError, match="expected distances that float64 can hold"):
+    with raises(SelectionError, "overflow"):
         synthsieve.select(labels=[0, 0], gradients=np.array([[1e308], [-1e308]]), features=features, budget=1, n_jobs=1)
 
 
 def test_masked_entries_are_no_numbers() -> None:
     whole = np.ma.masked_invalid(np.random.default_rng(0).normal(size=(6, 2)))
     gradients = np.ma.masked_less(whole, whole.min() + 1e-9)
-    with pytest.raises(SelectionError, match="expected no masked entries, got 1"):
+    with raises(SelectionError, "missing"):
         synthsieve.select(labels=[0] * 6, gradients=gradients, n_jobs=1)
-    with pytest.raises(SelectionError, match="expected 6 rows in sample_weight"):
+    with raises(SelectionError, "length"):
         synthsieve.select(labels=[0] * 6, gradients=whole, sample_weight=np.ma.masked_invalid(np.empty(0)), n_jobs=1)
     chosen = synthsieve.select(labels=np.ma.masked_equal([0] * 6, 1), gradients=whole, budget=2, n_jobs=1)
     assert chosen.weights.sum() == 6

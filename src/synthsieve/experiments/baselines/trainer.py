@@ -98,7 +98,7 @@ def train(
         metric: which weights are kept, by validation; without validation rows the last ones.
         identity: JSON that a checkpoint must have been written with to be continued.
         report: is called with the percentage that is done.
-        stop: is asked after each evaluation whether to end early, with a checkpoint.
+        stop: is called after each evaluation; True ends the training early, with a checkpoint.
     """
     source, progress = _batches(task), TrainerState()
     if checkpoint is not None and checkpoint.is_file():

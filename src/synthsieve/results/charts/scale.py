@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from synthsieve.results.charts.chart import Chart, Scale, numbers, values_along
 
+TICKS = 5  # of an axis, about
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -45,8 +46,8 @@ class Limits:
         return Projection(self.low, self.high, scale, start, end)
 
 
-def limits(chart: Chart, direction: int, count: int = 5) -> Limits:
-    """Of the x (0) or y (1) axis: its limits as given, else round numbers around all marks; about `count` ticks."""
+def limits(chart: Chart, direction: int) -> Limits:
+    """Of the x (0) or y (1) axis: its limits as given, else round numbers around all marks; about `TICKS` ticks."""
     axis = (chart.x, chart.y)[direction]
     if axis.categories:
         return Limits(-0.5, len(axis.categories) - 0.5, numbers(range(len(axis.categories))))
@@ -58,11 +59,10 @@ def limits(chart: Chart, direction: int, count: int = 5) -> Limits:
         return Limits(low - margin, high + margin, ())
     if axis.scale is Scale.LOG:
         low, high = (low, high) if high > low else (low / 2, high * 2)
-        return Limits(low, high, tuple(log_ticks(low, high, count)))
+        return Limits(low, high, tuple(log_ticks(low, high, TICKS)))
     if axis.whole:
         low, high = math.floor(low), max(math.ceil(high), math.floor(low) + 1)
-        count = min(count, round(high - low))
-    marks = ticks(low, high, count)
+    marks = ticks(low, high, min(TICKS, round(high - low)) if axis.whole else TICKS)
     ends = (marks[0] if axis.low is None else low), (marks[-1] if axis.high is None else high)
     slack = 1e-9 * (ends[1] - ends[0])
     return Limits(*ends, tuple(mark for mark in marks if ends[0] - slack <= mark <= ends[1] + slack))

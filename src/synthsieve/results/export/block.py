@@ -117,16 +117,16 @@ def unique_names(taken: Collection[str], names: Iterable[str]) -> list[str]:
     return unique
 
 
-def array_columns(x: np.ndarray, name: str = "x", *, as_list: bool = False) -> dict[str, Any]:
+def array_columns(x: np.ndarray, *, as_list: bool = False) -> dict[str, Any]:
     """Numbers (n, ...) as columns x0, x1, ...; as one column of lists if they are many or of several dimensions."""
     import pyarrow as pa
 
     if x.ndim == 1:
-        return {name: x}
+        return {"x": x}
     flat = np.ascontiguousarray(x.reshape(len(x), -1))
     if x.ndim == 2 and flat.shape[1] <= MAX_COLUMNS and not as_list:
-        return {f"{name}{i}": flat[:, i] for i in range(flat.shape[1])}
-    return {name: pa.FixedSizeListArray.from_arrays(pa.array(flat.reshape(-1)), flat.shape[1])}
+        return {f"x{i}": flat[:, i] for i in range(flat.shape[1])}
+    return {"x": pa.FixedSizeListArray.from_arrays(pa.array(flat.reshape(-1)), flat.shape[1])}
 
 
 def _property_names(taken: Collection[str], info: PoolInfo, block: Block) -> dict[str, str]:

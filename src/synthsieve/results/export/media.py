@@ -31,10 +31,10 @@ def resized(image: np.ndarray, height: int, width: int) -> np.ndarray:
     return np.stack([np.asarray(Image.fromarray(each).resize((width, height), Image.Resampling.BOX)) for each in image])
 
 
-def write_image_grid(path: Path, rows: list[np.ndarray], scale: int | None = None) -> None:
+def write_image_grid(path: Path, rows: list[np.ndarray]) -> None:
     """Write lines of images, each uint8 (n, channels, height, width), to one PNG with a pixel between them."""
     channels, height, width = rows[0].shape[1:]
-    scale = scale or max(1, 32 // height)
+    scale = max(1, 32 // height)
     columns = max(len(row) for row in rows)
     grid = np.full((channels, len(rows) * (height + 1) + 1, columns * (width + 1) + 1), 255, dtype=np.uint8)
     for i, row in enumerate(rows):

@@ -30,7 +30,7 @@ def _table(run: FinishedRun) -> ResultsTable:
 # In the order of a report: of the run, with the variant that is shown, and of a pool.
 OF_RUN: dict[str, Callable[[FinishedRun, str | None], Chart]] = {
     "gain": lambda run, _: comparison.gain(_table(run)),
-    "arms": lambda run, _: comparison.arms(_table(run)),
+    "variants": lambda run, _: comparison.variants(_table(run)),
     "accuracy": training.accuracy,
     "losses": training.losses,
     "elbo": training.elbo,
@@ -86,17 +86,17 @@ def chart_of(name: str, run: FinishedRun, view: PoolView | None = None, outcome:
 class Figures:
     """`run.figures`: a method for each of `NAMES` draws it by matplotlib, such as `run.figures.class_yield()`.
 
-    They show the default pool of the run; `run.figures.of(arm)` those of another variant.
+    They show the default pool of the run; `run.figures.of(variant)` those of another variant.
     """
 
-    def __init__(self, run: FinishedRun, arm: str | None = None) -> None:
-        self._run, self._arm = run, arm
+    def __init__(self, run: FinishedRun, variant: str | None = None) -> None:
+        self._run, self._variant = run, variant
         self._charts: dict[str, Chart] = {}
 
-    def of(self, arm: str) -> Figures:
+    def of(self, variant: str) -> Figures:
         """The figures of another variant's pool."""
-        self._run.arm_folder(arm)
-        return Figures(self._run, arm)
+        self._run.arm_folder(variant)
+        return Figures(self._run, variant)
 
     def names(self) -> list[str]:
         """The figures with something to show for this run."""
@@ -141,4 +141,4 @@ class Figures:
 
     @cached_property
     def _view(self) -> PoolView | None:
-        return self._run.pool(self._arm) if self._run.pooled else None
+        return self._run.pool(self._variant) if self._run.pooled else None

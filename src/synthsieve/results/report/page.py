@@ -56,17 +56,17 @@ class WrittenReport:
 
     path: Path
     size: int
-    arm: str | None
+    variant: str | None
     answer: str
     notes: tuple[str, ...]
 
 
 def write_report(
-    run: FinishedRun, path: Path | None = None, *, arm: str | None = None, progress: Progress | None = None
+    run: FinishedRun, path: Path | None = None, *, variant: str | None = None, progress: Progress | None = None
 ) -> WrittenReport:
     """Write the report of a run to OUT/report.html, or to `path`.
 
-    `arm` is the variant whose pool is shown, by default that of the run; `progress` is that of drawing figures.
+    `variant` is the one whose pool is shown, by default that of the run; `progress` is that of drawing figures.
     """
     target = run.path / NAME if path is None else path
     if target.is_dir():
@@ -75,7 +75,7 @@ def write_report(
     dataset = None
     with suppress(DataError, CheckpointError):
         dataset = run.dataset
-    view, missing = _pool(run, arm)
+    view, missing = _pool(run, variant)
     outcome = None if view is None else view.as_trained()
     answer, table = _answer(run, dataset), run.table
     figures, notes = _figures(run, view, outcome, progress)
@@ -106,14 +106,14 @@ def write_report(
     return WrittenReport(target, len(text.encode()), None if view is None else view.name, str(answer), tuple(notes))
 
 
-def _pool(run: FinishedRun, arm: str | None) -> tuple[PoolView | None, str]:
+def _pool(run: FinishedRun, variant: str | None) -> tuple[PoolView | None, str]:
     """The pool to show, or why there is none."""
-    if arm is not None:
-        run.arm_folder(arm)
+    if variant is not None:
+        run.arm_folder(variant)
     if not run.pooled:
         return None, "This run has no synthetic pool, so there are no samples to show."
     try:
-        return run.pool(arm), ""
+        return run.pool(variant), ""
     except (CheckpointError, DataError) as error:
         return None, f"The samples cannot be shown: {error}."
 

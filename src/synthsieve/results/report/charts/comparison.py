@@ -38,7 +38,7 @@ LOOKS = {
 def gain(table: ResultsTable) -> Chart:
     """Scores of the majority class, of the labels alone, of the best classical method and of the kept model."""
     if table.paired_comparison.metric is Metric.LOG_LOSS:
-        raise NothingToDraw("log-loss is not a percentage: see `arms`", code="not-a-percentage")
+        raise NothingToDraw("log-loss is not a percentage: see `variants`", code="not-a-percentage")
     rows = {"Most frequent class": MAJORITY, "Labels alone, same network": str(Arm.SUPERVISED)}
     alone, classical = table.best_supervised, table.best_classical
     if alone is not None and alone != Arm.SUPERVISED:
@@ -62,7 +62,7 @@ def gain(table: ResultsTable) -> Chart:
     )
 
 
-def arms(table: ResultsTable) -> Chart:
+def variants(table: ResultsTable) -> Chart:
     """Differences from the baseline with 95 % intervals, in points, and the score of each.
 
     Other methods that are far off are written at the end of their row, so that the variants stay readable.
