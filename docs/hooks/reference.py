@@ -44,6 +44,8 @@ API_SECTIONS = {
         "benchmark",
         "serve",
         "select_file",
+        "reproduce",
+        "doctor",
     ),
     "Estimators": ("LatentEBMClassifier", "CoresetSelector"),
     "Selection": ("select", "SelectionOptions", "Selection", "estimate_memory"),

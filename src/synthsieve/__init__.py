@@ -1,8 +1,8 @@
 """Train from few labels and many unlabelled examples, generate labelled data, and measure whether it helps.
 
 The verbs of the command line are functions: `run`, `fit`, `sample`, `predict`, `label`, `evaluate`, `export`,
-`report`, `utility`, `benchmark`, `select` and `select_file`. `load` and `open_run` open what they wrote.
-`LatentEBMClassifier` and `CoresetSelector` are scikit-learn estimators.
+`report`, `serve`, `utility`, `benchmark`, `reproduce`, `doctor`, `select` and `select_file`. `load` and `open_run` open
+what they wrote. `LatentEBMClassifier` and `CoresetSelector` are scikit-learn estimators.
 
 Public names are imported on first use, so `import synthsieve` is fast and does not import torch.
 """
@@ -26,6 +26,8 @@ _PUBLIC = {
     "serve": "synthsieve.api.serve",
     "utility": "synthsieve.api.utility",
     "benchmark": "synthsieve.api.benchmark",
+    "reproduce": "synthsieve.api.run",
+    "doctor": "synthsieve.api.doctor",
     "select": "synthsieve.selection.select",
     "select_file": "synthsieve.api.select",
     "Selection": "synthsieve.selection.result",

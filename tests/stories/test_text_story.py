@@ -1,4 +1,4 @@
-"""Sentences through the command line: fit with its second phase, draw, read what was drawn."""
+"""Sentences through the command line: fit with augmented training, draw, read what was drawn."""
 
 import csv
 import json

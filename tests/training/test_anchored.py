@@ -15,7 +15,7 @@ from synthsieve.training.loop import fit
 from synthsieve.training.run_dir import RunDirectory
 from tests.errors import raises
 from tests.modalities import image, sound, table, text, vector
-from tests.training.test_second_phase import SECOND, same, stop_after, weights
+from tests.training.test_augmented_training import SECOND, same, stop_after, weights
 
 KINDS = {"image": image, "vector": vector, "table": table, "sound": sound, "text": text}
 SMALL = [

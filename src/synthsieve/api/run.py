@@ -149,7 +149,7 @@ def run(
         for sentence in _describe_plan(experiment, dataset, split):
             log(sentence)
         outcome = run_experiment(
-            experiment, dataset, workers=workers, usefulness=True, progress=bar("run"), measuring=bar("look")
+            experiment, dataset, workers=workers, usefulness=True, progress=bar("run"), measuring=bar("measure")
         )
         return _finish(experiment, outcome, dataset, bar)
 
@@ -189,7 +189,7 @@ def reproduce(
             workers=default_workers(torch_device) if workers is None else workers,
             beside_paper=dataset == "svhn",
             progress=bar("reproduce"),
-            measuring=bar("look"),
+            measuring=bar("measure"),
         )
 
 

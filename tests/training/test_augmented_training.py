@@ -1,4 +1,4 @@
-"""The second phase: what step 8 moves, when choices are made, and that branching and resuming change nothing."""
+"""Augmented training: what step 8 moves, when choices are made, and that branching and resuming change nothing."""
 
 import json
 
