@@ -106,7 +106,7 @@ class Figures:
         """One figure as data; see `synthsieve.results.charts.chart`."""
         if name not in self._charts:
             of_run = OF_RUN.get(name)  # without opening a pool
-            chart = chart_of(name, self._run, self._view) if of_run is None else of_run(self._run, self._arm)
+            chart = chart_of(name, self._run, self._view) if of_run is None else of_run(self._run, self._variant)
             self._charts[name] = chart
         return self._charts[name]
 
