@@ -156,14 +156,14 @@ def _check_header(
     if pretrained:
         stored_settings, settings = stored_settings.pretrained(), settings.pretrained()
     pairs = {
-        "settings": (stored_settings, settings),
-        "shape": (header.get("shape"), list(input_spec.shape)),
-        "num_classes": (header.get("num_classes"), num_classes),
-        "data": (header.get("data"), data_hash),
+        "other settings": (stored_settings, settings),
+        "examples of another shape": (header.get("shape"), list(input_spec.shape)),
+        "another number of classes": (header.get("num_classes"), num_classes),
+        "other data": (header.get("data"), data_hash),
     }
-    for name, (stored, expected) in pairs.items():
+    for difference, (stored, expected) in pairs.items():
         if stored != expected:
             raise CheckpointError(
-                f"{path} was written with another {name}: resume with the settings and data of the run it belongs to",
+                f"{path} was written with {difference}: resume with the settings and data of the run it belongs to",
                 code="other-run",
             )

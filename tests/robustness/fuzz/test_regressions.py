@@ -189,7 +189,7 @@ def test_settings_that_ask_for_larger_networks_than_the_weights(tmp_path: Path) 
     value = json.loads((run.path / "run.json").read_text(encoding="utf-8"))
     value["settings"]["model"]["encoder_width"] = 65536
     (run.path / "run.json").write_text(json.dumps(value), encoding="utf-8")
-    with raises(CheckpointError, "other-settings"):  # before memory is taken
+    with raises(CheckpointError, "other-run"):  # before memory is taken
         RunDirectory.open(run.path).load_model()
 
 
@@ -241,7 +241,7 @@ def test_columns_named_by_digits_that_are_no_numbers(tmp_path: Path) -> None:
 
 def test_one_dimensional_logits_are_refused_before_any_work(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", labels=np.arange(3), logits=np.zeros(3))
-    with raises(SelectionError, "not-numbers"):
+    with raises(SelectionError, "shape"):
         estimate_cost(read_table(tmp_path / "a.npz"), SelectionOptions(budget=0.5))
 
 
