@@ -124,7 +124,7 @@ class MethodResult:
     trials: list[dict[str, Any]]  # metadata of the chosen trials, unit by unit; empty for scikit-learn's methods
 
 
-Outcomes = dict[float, dict[str, MethodResult]]  # budget -> method -> outcome
+MethodResults = dict[float, dict[str, MethodResult]]  # budget -> method -> result
 
 
 @dataclass(frozen=True)
@@ -194,10 +194,8 @@ class Benchmark:
             raise DataError(f"{message}: label more rows, or give a test set with --test", code="no-test-rows")
         return rows
 
-    def run(
-        self, dataset: Dataset, *, workers: int, progress: Progress | None = None
-    ) -> dict[float, dict[str, MethodResult]]:
-        """Train what is not trained yet; the outcome of every method for each budget."""
+    def run(self, dataset: Dataset, *, workers: int, progress: Progress | None = None) -> MethodResults:
+        """Train what is not trained yet; the result of every method for each budget."""
         left_out = self.left_out(dataset)
         ours = [name for name in self.methods if name in METHODS and name not in left_out]
         classical = [name for name in self.methods if name in SKLEARN]
@@ -207,7 +205,7 @@ class Benchmark:
                 jobs += [*self.trials(name, unit), *(self.job(name, unit, share) for share in self.shares)]
             jobs += [self.sklearn_job(name, unit, dataset) for name in classical]
         run_jobs(jobs, self.origin, workers=workers, progress=progress)
-        found: Outcomes = {}
+        found: MethodResults = {}
         for share in self.shares:
             outcomes = {name: self._outcome(name, share) for name in ours}
             outcomes |= {name: self._sklearn_outcome(name) for name in classical}

@@ -11,7 +11,7 @@ import numpy as np
 from synthsieve.evaluation.comparison import ComparisonResult, Verdict, compare_paired
 from synthsieve.evaluation.metrics import METRIC_NAMES
 from synthsieve.experiments.baselines.registry import METHODS, OURS, SKLEARN
-from synthsieve.experiments.benchmark import TRIAL_SHARE, Benchmark, MethodResult, Outcomes
+from synthsieve.experiments.benchmark import TRIAL_SHARE, Benchmark, MethodResult, MethodResults
 from synthsieve.io.files import write_json, write_text
 from synthsieve.io.printable import html_table
 from synthsieve.io.random_streams import numpy_stream
@@ -35,7 +35,7 @@ class BenchmarkResult:
     best: str  # the method with the best validation score
     against_best: ComparisonResult  # every method against it
     validation: dict[str, float]  # mean score; empty without validation rows
-    outcomes: Outcomes  # budget -> method -> outcome; the first budget is compared
+    outcomes: MethodResults  # budget -> method -> result; the first budget is compared
     left_out: dict[str, str]  # methods that do not apply or diverged, with the reason
     settings: dict[str, Any]
     sizes: dict[str, int]  # labels, unlabelled rows, validation rows, test rows
@@ -203,7 +203,12 @@ class BenchmarkResult:
 
 
 def result_of(
-    benchmark: Benchmark, outcomes: Outcomes, left_out: dict[str, str], *, shared_items: bool, sizes: dict[str, int]
+    benchmark: Benchmark,
+    outcomes: MethodResults,
+    left_out: dict[str, str],
+    *,
+    shared_items: bool,
+    sizes: dict[str, int],
 ) -> BenchmarkResult:
     """The comparisons of all methods at the first budget."""
     first, metric = outcomes[benchmark.shares[0]], benchmark.settings.comparison.metric
