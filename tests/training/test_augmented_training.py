@@ -62,7 +62,7 @@ def stop_after(run, dataset, step, monkeypatch):
 
 
 @pytest.mark.parametrize("killed_at", [13, 15, 17, 21])
-def test_a_killed_and_resumed_second_phase_equals_an_unbroken_one(quick_run, digits, monkeypatch, killed_at):
+def test_killed_and_resumed_augmented_training_equals_an_unbroken_one(quick_run, digits, monkeypatch, killed_at):
     whole, broken = quick_run("whole", *SECOND), quick_run("broken", *SECOND)
     fit(whole, digits)
     stop_after(broken, digits, killed_at, monkeypatch)
