@@ -135,6 +135,6 @@ def test_training_raises_the_probability():
 
 def test_implicit_gradient_through_words_is_refused():
     overrides = ["implicit.enabled=true", "implicit.gradient=last", "model.latent_dim=4"]
-    with raises(ConfigError, "network-kind"):
+    with raises(ConfigError, "no-gradient"):
         init(load_settings(None, overrides), input_spec(), 2, data_hash="none")
     init(load_settings(None, [overrides[0], overrides[2]]), input_spec(), 2, data_hash="none")
