@@ -76,7 +76,7 @@ def test_plain_lines():
         lines.update(done, 300, "loss 1")
         clock.now += 0.125
     printed = stream.getvalue().splitlines()
-    assert printed[0] == "fit: 17/300, 35 s left, loss 1"
+    assert printed[0] == "fit: 26/300, 34 s left, loss 1"
     assert len(printed) == 4
 
 
