@@ -86,11 +86,13 @@ docs: $(SITE)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build
 
 # dist/: a wheel and an sdist, checked, and the wheel tried without extras on each Python from 3.11 to 3.13 that is here.
+# URL=https://... is the address of the repository, for the links of the README on a package index.
 PACKAGE ?= .package
+URL ?=
 package: $(STAMP)
 	@$(PIP) --group package
 	rm -rf build dist
-	$(BIN)/python -m build
+	SYNTHSIEVE_URL=$(URL) $(BIN)/python -m build
 	$(BIN)/python -m twine check --strict dist/*
 	@$(PYTHON) -m tests.packaging dist --folder $(PACKAGE)
 

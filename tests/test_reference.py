@@ -3,6 +3,7 @@
 The site itself is built by `make docs`; these tests need no mkdocs.
 """
 
+import ast
 import importlib.util
 import re
 from pathlib import Path
@@ -81,6 +82,43 @@ def test_every_public_name_is_documented(reference):
     assert sorted(one.rpartition(".")[2] for one in shown) == sorted(synthsieve._PUBLIC)
     places = {name: f"{module}.{name}" for name, module in synthsieve._PUBLIC.items()} | reference.DOCUMENTED_AT
     assert set(shown) == set(places.values())
+
+
+def test_fields_of_results_and_options_have_a_meaning(reference):
+    results = {reference.result_of(name) for name in reference.API_SECTIONS[reference.COMMANDS]} - {None}
+    for described in (reference.SourceOptions, *results):
+        fields = reference.fields_of(described)
+        assert fields
+        assert [name for name, (kind, meaning) in fields.items() if not (kind and meaning)] == [], described
+    assert reference.fields_of(reference.SourceOptions)["label"] == ("str | None", "label column of a table")
+
+
+def defined_in(path):
+    """Names of functions, classes and methods of a module."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    kinds = (ast.FunctionDef, ast.ClassDef)
+    for node in (one for one in tree.body if isinstance(one, kinds)):
+        yield node.name
+        yield from (f"{node.name}.{one.name}" for one in node.body if isinstance(one, kinds))
+
+
+def test_functions_and_tests_of_every_equation_exist():
+    """Cells are `models/energy.py: Energy.class_logits`, further names of the same file, or tests."""
+    page = (DOCS / "explanation" / "method.md").read_text(encoding="utf-8").partition("| quantity | formula |")[2]
+    lines = page.partition("\n\n")[0].splitlines()[2:]
+    assert len(lines) > 40
+    for quantity, _, functions, tests in (line.strip("| ").split(" | ") for line in lines):
+        path = None
+        for words in re.findall("`([^`]+)`", functions):
+            file, _, name = words.partition(": ") if ".py" in words else ("", "", words)
+            path = ROOT / "src" / "synthsieve" / file if file else path
+            assert path is not None, quantity
+            assert path.is_file(), quantity
+            assert not name or name in set(defined_in(path)), f"{quantity}: {name}"
+        assert path is not None, quantity
+        found = re.findall("`([^`]+)`", tests)
+        assert found, quantity
+        assert [name for name in found if not (ROOT / "tests" / name).is_file()] == [], quantity
 
 
 def test_every_page_is_in_the_navigation():

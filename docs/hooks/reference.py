@@ -5,11 +5,13 @@ Needs nothing but the package itself, so that `tests/test_reference.py` can chec
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
 import re
 from collections.abc import Iterator
 from enum import StrEnum
 from types import NoneType, UnionType
-from typing import Any, Union, get_args, get_origin
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import annotated_types
 from pydantic import BaseModel
@@ -17,6 +19,7 @@ from pydantic.fields import FieldInfo
 from typer.main import get_command
 
 import synthsieve
+from synthsieve.api.source import SourceOptions
 from synthsieve.cli.app import app
 from synthsieve.settings import Settings
 from synthsieve.training.defaults import BENCHMARKS, SMALL_SIDE, presets
@@ -30,8 +33,9 @@ BOUNDS = {
 }
 DOCUMENTED_AT = {"utility": "synthsieve.evaluation.utility.utility"}  # what a wrapper passes its arguments on to
 # Names of `synthsieve` by page section, in the order in which they are shown.
+COMMANDS = "Commands as functions"
 API_SECTIONS = {
-    "Commands as functions": (
+    COMMANDS: (
         "run",
         "fit",
         "predict",
@@ -224,23 +228,68 @@ def _toml(value: Any) -> str:
 
 
 def api_page() -> str:
-    """The public names, each with a mkdocstrings directive."""
+    """The public names, each with a mkdocstrings directive; what functions return, and the options of `run`."""
     lines = [
         "# Python interface",
         "",
         "Everything here is imported from `synthsieve`, on first use: `import synthsieve` itself is fast.",
     ]
+    returned = {}
     for title, names in API_SECTIONS.items():
         lines += ["", f"## {title}"]
         for name in names:
             where = DOCUMENTED_AT.get(name, f"{synthsieve._PUBLIC[name]}.{name}")
             lines += ["", f"### synthsieve.{name} {{ #{name} }}", "", f"::: {where}", "    options:"]
             lines += ["      show_root_heading: false", "      show_root_toc_entry: false", "      heading_level: 4"]
+            if title == COMMANDS and (result := result_of(name)) is not None:
+                returned[result.__name__] = result
+                lines += ["", f"**Returns:** [`{result.__name__}`](#{result.__name__})."]
+        if title == COMMANDS:
+            lines += [
+                "",
+                "### SourceOptions: options of run, fit and benchmark { #SourceOptions }",
+                "",
+                _sentence(SourceOptions),
+            ]
+            lines += _fields_table(SourceOptions)
+            for name, result in sorted(returned.items()):
+                if name not in synthsieve._PUBLIC:
+                    lines += ["", f"### {name} {{ #{name} }}", "", _sentence(result), *_fields_table(result)]
     return "\n".join(lines) + "\n"
 
 
+def result_of(name: str) -> type | None:
+    """The class that a public function returns; None if it returns nothing."""
+    returned = get_type_hints(getattr(synthsieve, name))["return"]
+    return None if returned is NoneType else returned
+
+
+def fields_of(described: type) -> dict[str, tuple[str, str]]:
+    """Type and meaning of each field, by its name; meanings are in the docstring or in a comment after the field."""
+    text = inspect.getsource(described)
+    meanings = dict(re.findall(r"^    (\w+): [^#\n]+?  # (.+)$", text, flags=re.MULTILINE))
+    listed = inspect.cleandoc(described.__doc__ or "").partition("Attributes:\n")[2].split("\n\n")[0]
+    for name, meaning in re.findall(r"^    (\w+): ((?:.+(?:\n     .+)*))", listed, flags=re.MULTILINE):
+        meanings[name] = " ".join(meaning.split())
+    if dataclasses.is_dataclass(described):
+        types = {one.name: str(one.type) for one in dataclasses.fields(described)}
+    else:
+        types = dict(re.findall(r"^    (\w+): ([^#\n]+?)(?:  #.*)?$", text, flags=re.MULTILINE))
+    return {name: (types[name], meanings.get(name, "")) for name in types if not name.startswith("_")}
+
+
+def _fields_table(described: type) -> list[str]:
+    lines = ["", "| name | type | meaning |", "|---|---|---|"]
+    for name, (kind, meaning) in fields_of(described).items():
+        lines.append("| " + " | ".join(_cell(cell) for cell in (f"`{name}`", f"`{kind}`", meaning)) + " |")
+    methods = [name for name in vars(described) if not name.startswith("_") and name not in fields_of(described)]
+    if methods:
+        lines += ["", "It also has " + ", ".join(f"`{name}`" for name in methods) + "."]
+    return lines
+
+
 def _sentence(documented: type) -> str:
-    return " ".join((documented.__doc__ or "").split())
+    return " ".join((documented.__doc__ or "").partition("Attributes:\n")[0].split())
 
 
 def _cell(text: str) -> str:

@@ -51,6 +51,9 @@ HOME_LINKS = (
 LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)\s]+)\)")
 TABLE_ROW = re.compile(r"^\|.*$", re.MULTILINE)
 UNBROKEN = re.compile(r"(?<=\d) (?=%|to [+\-\u2212]?\d)|(?<=\d to) (?=[+\-\u2212]?\d)")  # "1 to 2", "5 %"
+INLINE_CODE = re.compile(r"(?<=<code>)[^<\n]+(?=</code>)")
+OPTION = re.compile(r"(?<![\w-])--?[a-z][a-z-]*")
+CODE_IN_CELL = re.compile(r"(?<=<code>)[\w/]+\.py[^<]*(?=</code>)")  # a path, perhaps with the name of a function
 FENCE = re.compile(r"^(```.*?^```)", re.MULTILINE | re.DOTALL)
 HOST = r"""[^>]+{}=["']?(?:https?:)?//"""
 LOADED = re.compile(  # what a browser would load from another host
@@ -131,6 +134,15 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
     parts[::2] = [LINK.sub(lambda found: _link(found, where, here), part) for part in parts[::2]]
     parts[::2] = [TABLE_ROW.sub(lambda row: UNBROKEN.sub("\u00a0", row.group()), part) for part in parts[::2]]
     return "".join(parts)
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    """Keep names of options on one line. Leave room for formulas in tables, and let paths beside them be broken."""
+    html = INLINE_CODE.sub(lambda code: OPTION.sub(r'<span class="option">\g<0></span>', code.group()), html)
+    if "<th>formula</th>" in html:
+        html = html.replace("<th>formula</th>", '<th style="min-width: 14rem">formula</th>')
+        html = CODE_IN_CELL.sub(lambda code: re.sub(r"([/_.])(?=\w)", r"\1<wbr>", code.group()), html)
+    return html
 
 
 def _link(found: re.Match[str], where: str, here: str) -> str:

@@ -28,6 +28,7 @@ from synthsieve.data.registry import load
 from synthsieve.errors import DataError
 from tests.data import made_up
 from tests.errors import raises
+from tests.hub import datasets
 
 N = 40
 DAY = datetime.date(2024, 2, 28)
@@ -365,6 +366,16 @@ def test_parquet_keeps_types_and_words(tmp_path: Path) -> None:
     back = arrow_from_rows(dataset.train.x, dataset.metadata)
     assert back.column("time").to_pylist() == given.column("time").to_pylist()
     assert dataset.feature_names == tuple(COLUMNS)
+
+
+def test_a_hugging_face_data_set_saved_as_parquet(tmp_path: Path) -> None:
+    """The way to `run` that docs/how-to/libraries.md describes; None is an unlabelled row."""
+    features = datasets.Features({"size": datasets.Value("float32"), "y": datasets.ClassLabel(names=["cat", "dog"])})
+    rows = {"size": [float(row) for row in range(40)], "y": [0, 1, None, 1] * 10}
+    datasets.Dataset.from_dict(rows, features=features).to_parquet(str(tmp_path / "a.parquet"))
+    dataset = load(str(tmp_path / "a.parquet"), label="y")
+    assert dataset.feature_names == ("size",)
+    assert np.bincount(dataset.train.y + 1).tolist() == [10, 10, 20]
 
 
 def test_small_parquet_of_many_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,6 +21,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from synthsieve import LatentEBMClassifier
@@ -473,6 +474,18 @@ def test_it_works_in_a_pipeline_a_grid_search_and_through_joblib(clouds, tmp_pat
     again = joblib.load(tmp_path / "a.joblib")
     assert np.array_equal(again.predict_proba(x), search.predict_proba(x))
     assert clone(small(latent_dim=9)).get_params() == small(latent_dim=9).get_params()
+
+
+def test_transform_returns_a_frame_if_asked_and_tags_describe_it(clouds):
+    x, y = clouds
+    estimator = small(max_iter=5).set_output(transform="pandas").fit(x, y)
+    frame = estimator.transform(x[:4])
+    assert isinstance(frame, pd.DataFrame)
+    assert list(frame.columns) == list(estimator.get_feature_names_out())
+    tags = get_tags(estimator)
+    assert (tags.estimator_type, tags.input_tags.sparse, tags.target_tags.required) == ("classifier", True, True)
+    scores = cross_val_score(small(max_iter=5), x, y, cv=2, error_score="raise")
+    assert np.all((scores >= 0) & (scores <= 1))
 
 
 def test_saved_and_loaded_it_says_and_draws_the_same(fitted, clouds, tmp_path):

@@ -2,7 +2,7 @@
 
 import io
 
-from synthsieve.io.progress import Bar, NullProgress, PlainLines, describe, for_stream
+from synthsieve.io.progress import Bar, NullProgress, Pace, PlainLines, describe, for_stream
 
 
 class Clock:
@@ -13,13 +13,36 @@ class Clock:
         return self.now
 
 
-def test_time_left_counts_from_the_first_update():
+def test_time_left_does_not_count_the_start_or_steps_of_an_earlier_process():
     clock, stream = Clock(), io.StringIO()
     lines = PlainLines("fit", stream, clock=clock)
     lines.update(500, 1000)
+    clock.now += 9  # workers start
+    lines.update(501, 1000)
     clock.now += 10
-    lines.update(600, 1000)
-    assert stream.getvalue() == "fit: 600/1000, 40 s left\n"
+    lines.update(601, 1000)
+    assert stream.getvalue() == "fit: 601/1000, 40 s left\n"
+
+
+def test_nothing_is_predicted_from_a_few_steps():
+    clock, stream = Clock(), io.StringIO()
+    lines = PlainLines("run", stream, clock=clock)
+    for done in range(12):  # the first ten of two thousand steps take a minute
+        lines.update(done, 2000, "now real only")
+        clock.now += 6
+    printed = stream.getvalue().splitlines()
+    assert printed[0] == "run: 2/2000, now real only"
+    assert not any("left" in line for line in printed)
+
+
+def test_a_slow_start_is_forgotten():
+    pace, now = Pace(), 0.0
+    for done in range(1, 101):  # 4 s for each of the first 20 steps, then 0.5 s
+        now += 4.0 if done <= 20 else 0.5
+        pace.update(now, done)
+    left = pace.seconds_left(now, 100, 1000)
+    assert left is not None
+    assert 450 <= left < 700  # 1080 by the mean of all steps
 
 
 def test_quick_work_prints_its_end_if_required():
@@ -53,7 +76,7 @@ def test_plain_lines():
         lines.update(done, 300, "loss 1")
         clock.now += 0.125
     printed = stream.getvalue().splitlines()
-    assert printed[0] == "fit: 17/300, 35 s left, loss 1"
+    assert printed[0] == "fit: 26/300, 34 s left, loss 1"
     assert len(printed) == 4
 
 

@@ -13,7 +13,7 @@ from synthsieve.cli.evaluate import evaluate
 from synthsieve.cli.export import export
 from synthsieve.cli.fit import fit
 from synthsieve.cli.label import label
-from synthsieve.cli.options import echo
+from synthsieve.cli.options import Command, echo
 from synthsieve.cli.predict import predict
 from synthsieve.cli.presets import presets
 from synthsieve.cli.report import report
@@ -67,7 +67,7 @@ for verb, summary in (
     (presets, "List the presets, or print one."),
     (doctor, "Show versions, cores, memory, GPU and data sets."),
 ):
-    app.command(short_help=summary)(verb)
+    app.command(short_help=summary, cls=Command)(verb)
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -17,6 +17,7 @@ from typing import Annotated, Any, get_args, get_origin
 
 from typer import Argument, Option
 from typer import echo as typer_echo
+from typer.core import TyperCommand
 from typer.models import OptionInfo
 
 from synthsieve.errors import ConfigError
@@ -161,6 +162,18 @@ class Console:
         from synthsieve.io.progress import for_stream
 
         return for_stream(name, quiet=self.quiet)
+
+
+class Command(TyperCommand):
+    """A command whose help shows arguments by their names alone; some versions of typer add braces and Python types."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        for one in self.params:
+            if one.param_type_name == "argument":
+                name = str(one.metavar or one.name).upper()
+                usage = (name if one.required else f"[{name}]") + ("..." if one.nargs != 1 else "")
+                vars(one).update(display_type_rich=lambda ctx: None, _usage_display_name=lambda usage=usage: usage)
 
 
 def _name_value(parameter: inspect.Parameter) -> None:

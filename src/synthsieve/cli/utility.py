@@ -17,8 +17,8 @@ DROP_LEAKS = "Leave out rows that are also test rows, instead of refusing them."
 @options.verb
 def utility(
     console: options.Console,
-    real: Path = Argument(help=REAL),
-    synthetic: Path = Argument(help="The synthetic rows to measure, in the same format."),
+    real: Path = Argument(help=REAL, metavar="REAL"),
+    synthetic: Path = Argument(help="The synthetic rows to measure, in the same format.", metavar="SYNTHETIC"),
     label: str | None = Option(None, help="Label column of a table."),
     test: options.Test = None,
     unlabeled: Path | None = Option(None, help="Real rows without labels, to compare with self-labelled rows."),

@@ -91,18 +91,18 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
         rate: samples a second, of waveforms.
 
     Attributes:
-        classes_: the labels, sorted, in the type they came in.
-        history_: a dict of figures for every evaluation.
-        stopped_because_: why training ended.
+        classes_ (ndarray): the labels, sorted, in the type they came in.
+        history_ (list): a dict of figures for every evaluation.
+        stopped_because_ (str): why training ended.
         calibration_: temperature and class prior of `predict_proba`; fitted to the validation rows, or by `calibrate`.
-        n_iter_: steps done.
-        expected_iter_: the steps of the preset, or `max_iter` where it is lower.
-        settings_: everything that decided the fit.
-        model_: the networks, with averaged weights.
-        encoding_: how examples become network input.
-        notes_: how the data were read, such as the range that pixel values were scaled from.
-        device_: the name of the device that `fit` used.
-        seed_: the seed that `random_state` gave.
+        n_iter_ (int): steps done.
+        expected_iter_ (int): the steps of the preset, or `max_iter` where it is lower.
+        settings_ (Settings): everything that decided the fit.
+        model_ (GenerativeClassifier): the networks, with averaged weights.
+        encoding_ (Encoding): how examples become network input.
+        notes_ (tuple): how the data were read, such as the range that pixel values were scaled from.
+        device_ (str): the name of the device that `fit` used.
+        seed_ (int): the seed that `random_state` gave.
     """
 
     def __init__(

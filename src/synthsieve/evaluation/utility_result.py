@@ -91,7 +91,9 @@ class Utility:
         others: all other comparisons, with p-values corrected by Holm's method.
         scores: mean over repeats of each metric for each arm; None where the estimator gives no probabilities.
         rows: number of rows that each arm adds to the labelled rows.
-        num_labels, num_synthetic, num_test: how many rows trained and measured.
+        num_labels: labelled rows.
+        num_synthetic: synthetic rows.
+        num_test: test rows; with `folds`, the labelled rows.
         repeats: how often everything was trained and measured.
         folds: parts of the labels that were held out in turn; None with a test set.
         notes: what to know to read the figures.

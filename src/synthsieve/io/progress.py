@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import sys
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol, TextIO
@@ -48,33 +49,73 @@ def describe(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
 
 
+class Pace:
+    """Predicts the time left from the recent half of the work.
+
+    The time before the first step does not count (workers start, kernels are compiled), nor do steps of an earlier
+    process. Until a hundredth of the work and three seconds are known, it predicts nothing.
+    """
+
+    SHARE, SECONDS, RECENT = 0.01, 3.0, 30.0
+
+    def __init__(self) -> None:
+        self._before: int | None = None  # steps done at the first update
+        self._known: deque[tuple[float, int]] = deque()  # when how many steps were done, at most one a second
+        self._began = 0.0
+
+    def update(self, now: float, done: int) -> None:
+        if self._before is None:
+            self._before = done
+        if not self._known:
+            if done > self._before:
+                self._began = now
+                self._known.append((now, done))
+            return
+        if now - self._known[-1][0] >= 1.0:
+            self._known.append((now, done))
+        recent = now - max(self.RECENT, (now - self._began) / 2)
+        while len(self._known) > 1 and self._known[1][0] <= recent:
+            self._known.popleft()
+
+    def seconds_left(self, now: float, done: int, total: int) -> float | None:
+        """Seconds until `total` steps are done; None where too little is known."""
+        if done >= total:
+            return 0.0
+        since, first = self._known[0] if self._known else (now, done)
+        if now - since < self.SECONDS or done - first < max(1.0, self.SHARE * total):
+            return None
+        return (now - since) / (done - first) * (total - done)
+
+
 @dataclass
 class PlainLines:
-    """A line every `every` seconds, the first after two: quick work prints nothing. `ends` prints the end in any case.
+    """A line every `every` seconds, the first as soon as the time left can be told: quick work prints nothing.
 
-    The time left follows from the pace since the first update, so that a resumed task does not count earlier steps.
+    `ends` prints the end in any case.
     """
 
     label: str
     stream: TextIO = field(default_factory=lambda: sys.stderr)
     every: float = 10.0
-    first_after: float = 2.0
     ends: bool = False
     clock: Callable[[], float] = time.monotonic
-    _start: tuple[float, int] | None = field(init=False, default=None)
-    _next: float = field(init=False, default=0.0)
+    _pace: Pace = field(init=False, default_factory=Pace)
+    _next: float | None = field(init=False, default=None)
+    _printed: bool = field(init=False, default=False)
 
     def update(self, done: int, total: int, message: str = "") -> None:
         now = self.clock()
-        if self._start is None:
-            self._start, self._next = (now, done), now + self.first_after
-        began, first = self._start
-        at_end = self.ends and done >= total
-        if done - first < max(1, total / 200) or (now < self._next and not at_end):  # too little to know the pace
+        self._pace.update(now, done)
+        if self._next is None:
+            self._next = now + self.every
+        left = self._pace.seconds_left(now, done, total)
+        at_end = done >= total
+        is_first = not self._printed and not at_end and left is not None
+        if not (now >= self._next or is_first or (self.ends and at_end)):
             return
-        self._next = now + self.every
-        left = describe((now - began) / (done - first) * (total - done))
-        print(f"{self.label}: {done}/{total}, {left} left{message and f', {message}'}", file=self.stream, flush=True)
+        self._next, self._printed = now + self.every, True
+        words = [f"{self.label}: {done}/{total}", "" if left is None else f"{describe(left)} left", message]
+        print(", ".join(word for word in words if word), file=self.stream, flush=True)
 
     def close(self) -> None: ...
 
@@ -90,16 +131,20 @@ class Bar:
             progress.TextColumn("{task.description}"),
             progress.BarColumn(),
             progress.MofNCompleteColumn(),
-            progress.TimeRemainingColumn(),
+            progress.TextColumn("{task.fields[left]}"),
             progress.TextColumn("{task.fields[message]}"),
             console=Console(stderr=True),
-            speed_estimate_period=600,
         )
-        self._task = self._rich.add_task(label, total=None, message="")
+        self._pace = Pace()
+        self._task = self._rich.add_task(label, total=None, message="", left="")
 
     def update(self, done: int, total: int, message: str = "") -> None:
         self._rich.start()  # does nothing once it is started
-        self._rich.update(self._task, completed=done, total=total, message=message)
+        now = time.monotonic()
+        self._pace.update(now, done)
+        seconds = self._pace.seconds_left(now, done, total)
+        left = "" if seconds is None else f"{describe(seconds)} left"
+        self._rich.update(self._task, completed=done, total=total, message=message, left=left)
 
     def close(self) -> None:
         self._rich.stop()

@@ -30,14 +30,14 @@ class BenchmarkResult:
     """What `benchmark` found."""
 
     out: Path  # the folder
-    source: str
+    source: str  # name or path of the data
     comparison: ComparisonResult  # every method against ours, on test rows
     best: str  # the method with the best validation score
     against_best: ComparisonResult  # every method against it
     validation: dict[str, float]  # mean score; empty without validation rows
     outcomes: MethodResults  # budget -> method -> result; the first budget is compared
     left_out: dict[str, str]  # methods that do not apply or diverged, with the reason
-    settings: dict[str, Any]
+    settings: dict[str, Any]  # those of the comparison: seeds, trials, budgets
     sizes: dict[str, int]  # labels, unlabelled rows, validation rows, test rows
 
     @property

@@ -103,7 +103,8 @@ class Selection:
         weights: float64 (k,), how many rows (or how much sample weight) each represents; they sum to the class size.
         num_rows: how many rows were given.
         gradient_bound: L, an upper bound of the error of the weighted gradient sum.
-        gradient_error: that error, measured; the length of `difference`, float64 (d,).
+        gradient_error: that error, measured; the length of `difference`.
+        difference: float64 (d,), weighted gradient sum of the selected rows minus that of all rows.
         classes: the labels, in the order of the class indices in `figures`.
         figures: per class, what was done and achieved.
         notes: sentences worth reading.
@@ -113,7 +114,8 @@ class Selection:
         assignment: int64 (n,), the selected row that represents each row; -1 for rejected rows.
         entropy: float64 (n,), in nats; None if only gradients were given.
         reason: int8 (n,), an `entropy.Reason` for each row.
-        seconds: wall time; compile_seconds: of compiling or loading the kernels, not included in it.
+        seconds: wall time.
+        compile_seconds: wall time of compiling or loading the kernels, not included in `seconds`.
         curvature_state: averages for the next selection; None without curvature.
         contradicted: rows that the classifier gives another label; None with gradients alone.
         reference: how the rows relate to real rows; None without any.

@@ -9,6 +9,7 @@ import sys
 import types
 import wave
 
+import huggingface_hub
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -260,6 +261,17 @@ def test_exports_are_reproducible(written, tmp_path):
     kind, folder, _, _ = written
     exported(tmp_path / "again", kind, *all_formats(kind))
     assert contents(tmp_path / "again") == contents(folder)
+
+
+def test_the_card_is_valid_for_the_hub(written):
+    _, folder, _, _ = written
+    card = huggingface_hub.DatasetCard.load(folder / "README.md")
+    rewritten = huggingface_hub.DatasetCard(card.content)
+    assert card.data.to_dict() == rewritten.data.to_dict()
+    assert "synthetic" in card.data.tags
+    assert card.data.license
+    assert [part["config_name"] for part in card.data.to_dict()["configs"]]
+    assert card.text.strip().startswith("# ")
 
 
 @pytest.mark.usefixtures("torchcodec")

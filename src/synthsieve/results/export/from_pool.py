@@ -31,10 +31,10 @@ MAX_CLASSES = 20  # listed in one sentence
 
 @dataclass(frozen=True)
 class ExportResult:
-    """An export on disk: its directory and the content of its manifest.json."""
+    """An export on disk."""
 
-    path: Path
-    manifest: dict[str, Any]
+    path: Path  # the directory
+    manifest: dict[str, Any]  # the content of its manifest.json
 
     @property
     def files(self) -> dict[str, dict[str, int]]:

@@ -52,13 +52,13 @@ GROUP_NAMES = {
 
 @dataclass(frozen=True)
 class WrittenReport:
-    """A report: its file, its bytes, the variant it shows (None without a pool), the answer, and what is missing."""
+    """A report on disk."""
 
-    path: Path
-    size: int
-    variant: str | None
-    answer: str
-    notes: tuple[str, ...]
+    path: Path  # the HTML file
+    size: int  # in bytes
+    variant: str | None  # the variant whose samples it shows; None without a pool
+    answer: str  # whether synthetic data helped
+    notes: tuple[str, ...]  # what is missing
 
 
 def write_report(
