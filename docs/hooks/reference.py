@@ -281,7 +281,8 @@ def fields_of(described: type) -> dict[str, tuple[str, str]]:
 def _fields_table(described: type) -> list[str]:
     lines = ["", "| name | type | meaning |", "|---|---|---|"]
     for name, (kind, meaning) in fields_of(described).items():
-        lines.append("| " + " | ".join(_cell(cell) for cell in (f"`{name}`", f"`{kind}`", meaning)) + " |")
+        kind = kind.replace("|", "&#124;")  # in code, a backslash before it would be shown
+        lines.append(f"| `{name}` | <code>{kind}</code> | {_cell(meaning)} |")
     methods = [name for name in vars(described) if not name.startswith("_") and name not in fields_of(described)]
     if methods:
         lines += ["", "It also has " + ", ".join(f"`{name}`" for name in methods) + "."]
