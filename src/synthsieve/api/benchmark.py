@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Unpack
+from typing import Any, Unpack
 
 import numpy as np
 import torch
@@ -26,7 +26,7 @@ MAX_SHARE = 1000.0
 
 
 def benchmark(
-    source: str | Path,
+    source: Any,
     out: str | Path,
     *,
     methods: str | Sequence[str] | None = None,
@@ -44,7 +44,7 @@ def benchmark(
     The same call continues where an earlier one was interrupted; the result is the same.
 
     Args:
-        source: name of a built-in data set, or a path, as for `run`.
+        source: the data, as for `run`.
         out: the folder to write to: benchmark.md, benchmark.json, benchmark.svg and the answers of every training.
         methods: names, as a list or with commas between them; None takes all. Our own model is always among them.
         seeds: how often all is repeated, each time with its own split, weights and batches.
@@ -62,7 +62,7 @@ def benchmark(
     if seeds < 1:
         raise ConfigError(f"seeds must be 1 or more, got {seeds}", code="bad-seeds")
     changes = {} if metric is None else {"comparison": {"metric": str(metric)}}
-    origin, dataset, settings = read_source(source, changes, progress=bar("data"), **options)
+    origin, dataset, settings = read_source(source, out, changes, progress=bar("data"), **options)
     each = tuple(range(settings.seed, settings.seed + seeds))
     plan = Benchmark(out, origin, settings, each, tuple(names), shares, folds_of(dataset, settings), torch_device)
     with locked(out):

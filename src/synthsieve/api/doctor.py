@@ -27,14 +27,14 @@ class Machine:
     """What this machine has."""
 
     versions: dict[str, str]  # of Python and the packages
-    cores: int
-    torch_threads: int
+    cores: int  # that this process may use
+    torch_threads: int  # of one operation
     memory_gib: float | None  # None where the system does not report it
     device: str  # that `auto` takes
     mixed_precision: str  # whether bfloat16 can be used there, in words
     gpu: str | None  # its name
     data: dict[str, str]  # the folder of each built-in data set, or "absent"
-    presets: list[str]
+    presets: list[str]  # their names
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""

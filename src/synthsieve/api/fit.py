@@ -78,7 +78,7 @@ class FitSummary:
 
 
 def fit(
-    source: str | Path,
+    source: Any,
     out: str | Path,
     *,
     supervised: bool = False,
@@ -113,7 +113,7 @@ def fit(
     if tensorboard:
         require_tensorboard()
     changes = {"training": {"objective": "supervised"}} if supervised else {}
-    origin, dataset, settings = read_source(source, changes, progress=bar("data"), **options)
+    origin, dataset, settings = read_source(source, out, changes, progress=bar("data"), **options)
     settings = _with_augmentation(settings) if augment else settings.pretrained()
     check_precision(settings, torch_device)
     with ExitStack() as stack:

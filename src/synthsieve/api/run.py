@@ -101,7 +101,7 @@ class RunResult:
 
 
 def run(
-    source: str | Path,
+    source: Any,
     out: str | Path,
     *,
     metric: Metric | str | None = None,
@@ -119,7 +119,9 @@ def run(
     The same call continues where an earlier one was interrupted.
 
     Args:
-        source: name of a built-in data set, or a path: .csv, .parquet, .npz, a folder of images or sounds.
+        source: name of a built-in data set, or a path: .csv, .parquet, .npz, a folder of images or sounds. Or a table
+            in memory, with its label: a pandas or polars frame, an Arrow table, a `datasets.Dataset`, a dict of columns
+            or a list of dicts, which is stored as OUT/rows.parquet.
         out: the folder to write to.
         metric: what variants are chosen and compared by; None takes accuracy, or balanced accuracy with unbalanced
             classes.
@@ -136,7 +138,7 @@ def run(
     out, bar, torch_device = Path(out), progress or (lambda name: NullProgress()), device_of(device)
     given = {"metric": metric, "variants": variants}
     changes = {"comparison": {name: str(value) for name, value in given.items() if value is not None}}
-    origin, dataset, settings = read_source(source, changes, progress=bar("data"), **options)
+    origin, dataset, settings = read_source(source, out, changes, progress=bar("data"), **options)
     check_precision(settings, torch_device)
     with locked(out):
         if workers is None:

@@ -7,13 +7,19 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
+from synthsieve.data.containers import as_arrow, is_frame
 from synthsieve.data.dataset import Dataset
 from synthsieve.data.origin import Origin
+from synthsieve.errors import ConfigError, InputError
+from synthsieve.io.files import atomic_write
+from synthsieve.io.locks import locked
+from synthsieve.io.printable import brief
 from synthsieve.io.progress import Progress
 from synthsieve.settings import Settings
 from synthsieve.training.defaults import settings_for
 
 SETTINGS = ("labels", "class_prior", "config", "overrides", "seed")
+ROWS = "rows.parquet"  # in the folder of a run whose rows came from memory
 
 
 class SourceOptions(TypedDict, total=False):
@@ -35,9 +41,15 @@ class SourceOptions(TypedDict, total=False):
 
 
 def read_source(
-    source: str | Path, changes: Mapping[str, Any], *, progress: Progress, **options: Unpack[SourceOptions]
+    source: Any, out: Path, changes: Mapping[str, Any], *, progress: Progress, **options: Unpack[SourceOptions]
 ) -> tuple[Origin, Dataset, Settings]:
-    """Where the data come from, the data, and the settings for them; `changes` are further settings, nested."""
+    """Where the data come from, the data, and the settings for them; `changes` are further settings, nested.
+
+    Rows in memory are first written to OUT/rows.parquet, where workers and later commands find them.
+    """
+    rows = None
+    if not isinstance(source, str | Path):
+        rows, source = _table(source), out / ROWS
     values: dict[str, Any] = {**changes}
     if (seed := options.get("seed")) is not None:
         values["seed"] = seed
@@ -48,10 +60,52 @@ def read_source(
     overrides = list(options.get("overrides") or ())
     settings = partial(settings_for, str(source), config=options.get("config"), overrides=overrides, options=values)
     settings()  # reports errors before the data are read
+    if rows is not None:
+        _store(rows, source)
     places: dict[str, Any] = {name: value for name, value in options.items() if name not in SETTINGS}
     origin = Origin.of(str(source), **places)
     dataset = origin.load(progress)
     return origin, dataset, settings(dataset)
+
+
+def _store(table: Any, path: Path) -> None:
+    """Write a pyarrow table to a Parquet file; one that an interrupted run left must hold the same rows."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    if not path.exists():
+        with locked(path.parent), atomic_write(path) as partial:
+            parquet.write_table(table, partial)
+        return
+    try:
+        same = parquet.read_table(path).equals(table)
+    except (pa.ArrowException, OSError):
+        same = False
+    if not same:
+        raise ConfigError(f"{path} has other rows than those given: choose another folder", code="other-data")
+
+
+def _table(rows: Any) -> Any:
+    """A pyarrow table of a data frame, an Arrow table, a `datasets.Dataset`, a dict of columns or a list of dicts."""
+    import pyarrow as pa
+
+    if hasattr(rows, "with_format") and hasattr(rows, "__len__"):  # of Hugging Face
+        rows = rows.with_format("arrow")[:]
+    if isinstance(rows, list | tuple) and rows and all(isinstance(row, Mapping) for row in rows):
+        rows = {name: [row.get(name) for row in rows] for name in dict.fromkeys(name for row in rows for name in row)}
+    if isinstance(rows, Mapping):
+        try:
+            rows = pa.table({str(name): column for name, column in rows.items()})
+        except (pa.ArrowException, TypeError, ValueError) as error:
+            problem = f"the columns cannot be read as a table ({brief(error)}): each needs one type and the same length"
+            raise InputError(problem, code="unreadable-table") from None
+    if is_frame(rows) or hasattr(rows, "__arrow_c_stream__"):
+        return as_arrow(rows)
+    raise InputError(
+        f"expected a path, a data frame, an Arrow table, a Dataset, a dict of columns or a list of dicts, got a "
+        f"{type(rows).__name__}: for arrays use LatentEBMClassifier, or an .npz file with x and y",
+        code="unknown-container",
+    )
 
 
 def _prior(given: str | Sequence[float]) -> Any:
