@@ -44,10 +44,10 @@ MODEL_FILES = ("split.json", "history.csv", "history.jsonl", "best.safetensors",
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of an experiment: all figures, as in table.json, and the pictures written."""
+    """The result of an experiment."""
 
-    table: ResultsTable
-    figures: list[Path]
+    table: ResultsTable  # all figures, as in table.json
+    figures: list[Path]  # pictures written
 
 
 def run_experiment(
