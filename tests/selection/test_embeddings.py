@@ -71,7 +71,7 @@ def test_right_and_wrong_guesses_give_the_same_picks(monkeypatch, shortlists, wi
     expected = greedy()
     passes, all_gains = [], DenseLocation._all_gains
     monkeypatch.setattr(DenseLocation, "_all_gains", lambda *given: passes.append(given[1]) or all_gains(*given))
-    monkeypatch.setattr(dense, "_GUESSED", (0, 10**9))
+    monkeypatch.setattr(dense, "GUESSED", (0, 10**9))
     monkeypatch.setattr(dense, "_SAMPLED", 300)
     monkeypatch.setattr(dense, "_SHORTLISTS", shortlists)
     picks, bound = greedy()

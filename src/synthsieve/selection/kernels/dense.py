@@ -49,7 +49,7 @@ _MORE_SAMPLED = 4_096  # by which those of the best candidates are estimated aga
 _SHORTLISTS = 2_048, 256  # candidates of the largest first and second estimates
 _UNINFORMED, _AT_ONCE = 3, 16  # picks that are guessed before one pass, at first and when gains are known
 _MAX_PASSES = 4
-_GUESSED = 6 * MAX_PAIRS, 32 * MAX_PAIRS  # numbers of all pairs between which guessing is faster
+GUESSED = 6 * MAX_PAIRS, 32 * MAX_PAIRS  # numbers of all pairs between which guessing is faster
 
 
 class DensePoints:
@@ -194,7 +194,7 @@ class DenseLocation:
         A wrong guess costs time only: the gains that prove it wrong give the right pick.
         """
         count = len(self.points)
-        if not _GUESSED[0] < count**2 <= _GUESSED[1]:
+        if not GUESSED[0] < count**2 <= GUESSED[1]:
             return
         sampled = np.sort(np.random.default_rng(0).permutation(count)[: min(_SAMPLED, _SAMPLED_PAIRS // count)])
         for number in range(_MAX_PASSES):
