@@ -4,7 +4,8 @@ In hundreds of dimensions boxes bound no distances, and a scalar loop over all p
 product. The greedy algorithm then has two phases:
 
 1. The first picks. Gains of all candidates come from products of blocks of rows, each pair computed once; afterwards
-   only candidates whose earlier gain still exceeds the best are computed again (lazy greedy), a block at a time.
+   only candidates whose earlier gain still exceeds the best are computed again (lazy greedy), a block at a time. Among
+   many points several picks are guessed from a sample instead, and verified in one pass over all pairs.
 2. As soon as few enough pairs are nearer than the nearest pick, these pairs alone are stored, about n / picks a
    candidate. From then on everything is a lazy greedy over short lists.
 
