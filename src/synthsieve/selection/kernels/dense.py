@@ -219,7 +219,8 @@ class DenseLocation:
         points, count = self.points, len(self.points)
         guess = DenseLocation(points, self._workers)
         guess.reach, guess.nearest, guess.picks = self.reach.copy(), self.nearest.copy(), list(self.picks)
-        guessed, reaches = [], [guess.reach.copy()]
+        guessed: list[int] = []
+        reaches = [guess.reach.copy()]
         apart = self._distances(sampled)
         weight = points.weight[sampled].astype(np.float32) * np.float32(count / len(sampled))
         # Gains at an earlier turn, if any are known; then the sample estimates only what changed since.
