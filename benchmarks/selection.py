@@ -1,4 +1,4 @@
-"""Selection against apricot-select, submodlib-py and kmedoids: same points, one process a method, ratios in one run.
+"""Selection against apricot-select, submodlib-py, kmedoids and SemHash: same points, ratios in one run, a process each.
 
     python benchmarks/selection.py                 everything, a quarter of an hour on two cores
     python benchmarks/selection.py --quick         N = 2,000 and 10,000 only
@@ -28,6 +28,7 @@ import numpy as np
 HERE = Path(__file__).resolve().parent
 BENCH_VENV = HERE.parent / ".venv-bench"
 PEERS = ("apricot lazy", "submodlib lazy", "kmedoids FasterPAM")
+SEMHASH = "SemHash representatives"  # among embeddings only
 FOLDS, MISSED = 50, 0.1  # of the fold scheme
 OURS = ("exact", "fast", "refine")
 GOALS = (
@@ -132,6 +133,15 @@ def runner(method: str, dims: int):
         return product
     if method == "folds":
         return folds
+    if method == SEMHASH:
+        from semhash import SemHash
+
+        def representatives(points, k, num_classes):
+            records = [str(row) for row in range(len(points))]
+            index = SemHash.from_embeddings(points, records, model=None)
+            return np.array([int(row) for row in index.self_find_representative(selection_size=k).selected]), None
+
+        return representatives
     from sklearn.metrics import pairwise_distances
 
     if method == "apricot lazy":
@@ -226,7 +236,7 @@ def measure(method: str, n: int, num_classes: int, dims: int, folder: Path) -> d
     path = folder / f"points-{n}-{dims}.npy"
     if not path.exists():
         np.save(path, gradients(n) if dims == 10 else embeddings(n, dims))
-    python = bench_python() if method in PEERS else sys.executable
+    python = bench_python() if method in (*PEERS, SEMHASH) else sys.executable
     command = [python, __file__, "--worker", method, "--points", str(path), "--classes", str(num_classes)]
     done = subprocess.run(command, capture_output=True, text=True)
     row = {"method": method, "n": n, "classes": num_classes, "dims": dims}
@@ -244,18 +254,19 @@ def high_plan(quick: bool, only: str, million: bool) -> list[tuple[str, int, int
         "apricot lazy",
         "submodlib lazy",
         "kmedoids FasterPAM",
+        SEMHASH,
         "folds",
         "exact",
         "fast",
         "random",
     )
     jobs = [(method, n, 1, 384) for n in (5_000, 10_000, 20_000) for method in methods]
-    # Other dense peers need several matrices of all pairs: 10 GB at 20,000.
-    jobs = [job for job in jobs if job[1] <= 10_000 or job[0] not in PEERS[1:]]
+    # Other dense peers need several matrices of all pairs: 10 GB at 20,000. SemHash selects at most 1,000 by default.
+    jobs = [job for job in jobs if job[1] <= 10_000 or job[0] not in (*PEERS[1:], SEMHASH)]
     jobs += [(method, 10_000, 1, 768) for method in ("product of all pairs", "exact")]
     jobs = [job for job in jobs if job[1] <= 5_000] if quick else [*jobs, ("fast", 100_000, 1, 384)]
     jobs += [("fast", 1_000_000, 1, 384)] if million else []
-    return [job for job in jobs if only == "all" or (job[0] in PEERS) == (only == "peers")]
+    return [job for job in jobs if only == "all" or (job[0] in (*PEERS, SEMHASH)) == (only == "peers")]
 
 
 def high_ratios(rows: list[dict]) -> dict[str, float]:

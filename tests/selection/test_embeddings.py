@@ -55,6 +55,31 @@ def test_picks_are_those_of_the_plain_algorithm(monkeypatch, pairs, spread, thre
     assert location.taken_off[1:].sum() == pytest.approx(greedy_on_all_pairs(points, 1, weight)[1] - bound, rel=1e-9)
 
 
+@pytest.mark.parametrize("shortlists", [(100, 20), (2, 1)])
+@pytest.mark.parametrize("with_factor", [False, True])
+def test_right_and_wrong_guesses_give_the_same_picks(monkeypatch, shortlists, with_factor):
+    points, rng = clustered(700, 60), np.random.default_rng(1)
+    weight, factor = rng.integers(1, 4, 700).astype(np.float64), rng.uniform(0.2, 2.0, 700) if with_factor else None
+
+    def greedy():
+        with Workers(2) as workers:
+            location = DenseLocation(DensePoints(points, np.arange(700, dtype=np.int32), weight, factor), workers)
+            location.greedy(Target(70), NullProgress())
+        return location.picks, location.upper_bound
+
+    monkeypatch.setattr(dense, "MAX_PAIRS", 40_000)
+    expected = greedy()
+    passes, all_gains = [], DenseLocation._all_gains
+    monkeypatch.setattr(DenseLocation, "_all_gains", lambda *given: passes.append(given[1]) or all_gains(*given))
+    monkeypatch.setattr(dense, "GUESSED", (0, 10**9))
+    monkeypatch.setattr(dense, "_SAMPLED", 300)
+    monkeypatch.setattr(dense, "_SHORTLISTS", shortlists)
+    picks, bound = greedy()
+    assert picks == expected[0]
+    assert bound == pytest.approx(expected[1])
+    assert max(len(reaches) for reaches in passes) > 2  # several picks are verified in one pass
+
+
 @pytest.mark.parametrize("scale", [1e-30, 1.0, 1e30])
 def test_both_ways_agree_far_from_the_origin_and_at_any_scale(scale, monkeypatch):
     points = (clustered(400, 50).astype(np.float64) + 100.0) * scale

@@ -47,7 +47,7 @@ _SECONDS_A_CLASS = 2e-3
 _SECONDS_A_PICK = 1e-5
 # With matrix products: a pair of points costs that many products of it, and as much again as so many in 384 dimensions
 # (benchmarks/selection.py).
-_PRODUCTS = 2.9
+_PRODUCTS, _PRODUCTS_IF_GUESSED = 2.9, 1.8
 _REST, _REST_DIMS = 2.0, 384
 NOT_ESTIMATED = "the time of the cross-validated classifier is not included"
 
@@ -329,7 +329,7 @@ def estimate_cost(table: Table, options: SelectionOptions) -> dict[str, Any]:
     """Rough cost of a selection: memory beyond the input and the program, time as on two cores of 2021."""
     from synthsieve.selection.budget import class_targets
     from synthsieve.selection.kernels.cells import largest_cell
-    from synthsieve.selection.kernels.dense import MIN_DIMS
+    from synthsieve.selection.kernels.dense import GUESSED, MIN_DIMS
     from synthsieve.selection.kernels.memory import estimate_filter, make_plan
     from synthsieve.selection.kernels.workers import available_cores
 
@@ -370,7 +370,9 @@ def estimate_cost(table: Table, options: SelectionOptions) -> dict[str, Any]:
         pace = 3.5e-9 * size**2 if method is Method.EXACT else 1.2e-6 * size**1.38
         if dense and not options.refine and method in (Method.EXACT, Method.FAST):
             pairs = size * (size if method is Method.EXACT else largest_cell(size))
-            a_pair = _PRODUCTS * _seconds_a_pair(columns) + _REST * _seconds_a_pair(_REST_DIMS)
+            guessed = method is Method.EXACT and GUESSED[0] < size**2 <= GUESSED[1]
+            products = _PRODUCTS_IF_GUESSED if guessed else _PRODUCTS
+            a_pair = products * _seconds_a_pair(columns) + _REST * _seconds_a_pair(_REST_DIMS)
             seconds += a_pair * pairs / cores + _SECONDS_A_PICK * count
             continue
         seconds += (pace * columns / 10 * (3.0 if options.refine else 1.0) + _SECONDS_A_CLASS) * 2 / cores

@@ -4,7 +4,8 @@ In hundreds of dimensions boxes bound no distances, and a scalar loop over all p
 product. The greedy algorithm then has two phases:
 
 1. The first picks. Gains of all candidates come from products of blocks of rows, each pair computed once; afterwards
-   only candidates whose earlier gain still exceeds the best are computed again (lazy greedy), a block at a time.
+   only candidates whose earlier gain still exceeds the best are computed again (lazy greedy), a block at a time. Among
+   many points several picks are guessed from a sample instead, and verified in one pass over all pairs.
 2. As soon as few enough pairs are nearer than the nearest pick, these pairs alone are stored, about n / picks a
    candidate. From then on everything is a lazy greedy over short lists.
 
@@ -43,6 +44,13 @@ _CANDIDATES = 512  # whose gains are updated at a time
 _TURNS = 32  # picks after which a gain is computed from scratch
 _PICKS_PER_CALL = 64
 _SEGMENT = 256
+_SAMPLED = 2_048  # points by which gains are estimated, and distances to them
+_SAMPLED_PAIRS = 24_000_000
+_MORE_SAMPLED = 4_096  # by which those of the best candidates are estimated again
+_SHORTLISTS = 2_048, 256  # candidates of the largest first and second estimates
+_UNINFORMED, _AT_ONCE = 3, 16  # picks that are guessed before one pass, at first and when gains are known
+_MAX_PASSES = 4
+GUESSED = 6 * MAX_PAIRS, 32 * MAX_PAIRS  # numbers of all pairs between which guessing is faster
 
 
 class DensePoints:
@@ -166,16 +174,79 @@ class DenseLocation:
         points = self.points
         sampled = np.sort(np.random.default_rng(0).permutation(len(points))[:SAMPLE])
         with threadpool_limits(1, user_api="blas"):
+            self._guess_and_verify(target, progress)
             apart = self._distances(sampled)
             while not target.reached(self):
-                nearer = float((apart < self.reach).mean())
-                fits = min(1.15 * nearer + 0.001, 1.0) * len(points) ** 2 <= MAX_PAIRS
+                fits = self._pairs_fit(float((apart < self.reach).mean()))
                 # The gains of the first pick count from an arbitrary length: its factor must not matter.
                 fits = fits and (bool(self.picks) or not points.is_weighted)
                 if fits and self._greedy_over_pairs(target, progress):
                     return
                 self.take(self._best())
                 progress.update(len(self.picks), target.count)
+
+    def _pairs_fit(self, nearer: float) -> bool:
+        """Whether pairs can be stored if this share of them is nearer than the nearest pick."""
+        return min(1.15 * nearer + 0.001, 1.0) * len(self.points) ** 2 <= MAX_PAIRS
+
+    def _guess_and_verify(self, target: Target, progress: Progress) -> None:
+        """Guess the first picks from a sample of points, and verify all of them in one pass over all pairs.
+
+        A wrong guess costs time only: the gains that prove it wrong give the right pick.
+        """
+        count = len(self.points)
+        if not GUESSED[0] < count**2 <= GUESSED[1]:
+            return
+        sampled = np.sort(np.random.default_rng(0).permutation(count)[: min(_SAMPLED, _SAMPLED_PAIRS // count)])
+        for number in range(_MAX_PASSES):
+            guessed, reaches, fits = self._guess(target, sampled, _AT_ONCE if number else _UNINFORMED)
+            if fits and not guessed:
+                return
+            reaches = reaches[:-1] if fits else reaches  # otherwise the last gives one more pick
+            for turn, known in enumerate(self._all_gains(reaches)):
+                if target.reached(self):
+                    return
+                self.take(self._best(known))
+                progress.update(len(self.picks), target.count)
+                if turn < len(guessed) and self.picks[-1] != guessed[turn]:
+                    break
+            else:
+                if fits:
+                    return
+
+    def _guess(self, target: Target, sampled: np.ndarray, most: int) -> tuple[list[int], list[np.ndarray], bool]:
+        """Up to `most` next picks, probably; the reach before each and after the last; whether pairs fit then."""
+        points, count = self.points, len(self.points)
+        guess = DenseLocation(points, self._workers)
+        guess.reach, guess.nearest, guess.picks = self.reach.copy(), self.nearest.copy(), list(self.picks)
+        guessed: list[int] = []
+        reaches = [guess.reach.copy()]
+        apart = self._distances(sampled)
+        weight = points.weight[sampled].astype(np.float32) * np.float32(count / len(sampled))
+        # Gains at an earlier turn, if any are known; then the sample estimates only what changed since.
+        known, old = np.zeros(count), np.zeros(count, dtype=np.float32)
+        if self._history:
+            known, old = np.where(np.isfinite(self._gains), self._gains, 0.0), self._history[-1]
+        base = known - _estimate(apart, old[sampled], weight)
+        others = np.sort(np.random.default_rng(1).permutation(count)[:_MORE_SAMPLED])
+        while True:
+            fits = self._pairs_fit(float((apart < guess.reach[sampled, None].astype(np.float32)).mean()))
+            if fits or len(guessed) == most or target.reached(guess):
+                return guessed, reaches, fits
+            reach = guess.reach.astype(np.float32)
+            factor = points.factor if guess.picks else np.sign(points.factor)
+            estimates = base + _estimate(apart, reach[sampled], weight)
+            eligible = factor > 0.0
+            eligible[guess.picks] = False
+            short = _largest(np.where(eligible, estimates * factor, -np.inf), _SHORTLISTS[0])
+            more = known[short] + count / len(others) * self._changes(short, others, old, reach)
+            short = short[_largest(np.where(eligible[short], more * factor[short], -np.inf), _SHORTLISTS[1])]
+            gains = self._changes(short, np.arange(count), np.zeros_like(reach), reach)
+            base[short] += gains - estimates[short]
+            gains = np.where(eligible[short], gains * factor[short], -np.inf)
+            guess.take(int(short[np.argmax(gains)]))
+            guessed.append(guess.picks[-1])
+            reaches.append(guess.reach.copy())
 
     def run_every_kernel(self) -> None:
         """Compile the kernels or load them from disk."""
@@ -184,19 +255,23 @@ class DenseLocation:
         self._best()
         self._update(np.arange(2), 1)
         _exact_gain(*self.points.input, 0, self.points.weight, self.reach)
+        _estimate(self._distances(np.arange(2)), np.ones(2, dtype=np.float32), np.ones(2, dtype=np.float32))
         self._greedy_over_pairs(Target(4), NullProgress())
         _distances_between(*self.points.input, np.arange(2), np.arange(2))
 
-    def _best(self) -> int:
-        """The candidate of largest gain. Gains are computed again only where their upper bound exceeds the best."""
+    def _best(self, known: np.ndarray | None = None) -> int:
+        """The candidate of largest gain. Gains are computed again only where their upper bound exceeds the best.
+
+        `known` are the approximate gains of all candidates, if they have been computed.
+        """
         points, turn = self.points, len(self.picks)
         closed = points.factor == 0.0
         closed[self.picks] = True
         self._gains[closed] = -np.inf
         self._turn[closed] = turn
         self._history = [*self._history[-_TURNS:], self.reach.astype(np.float32)]
-        if turn < 2 + self._num_fixed:
-            self._gains = self._all_gains()
+        if known is not None or turn < 2 + self._num_fixed:
+            self._gains = self._all_gains([self.reach])[0] if known is None else known
             self._gains[closed] = -np.inf
             self._slack[:], self._turn[:] = self._error_of(points.weight), turn
         while True:
@@ -231,6 +306,15 @@ class DenseLocation:
         known = -place <= len(self._history)
         old, new = self._history[place] if known else np.zeros_like(self._history[-1]), self._history[-1]
         changed = np.flatnonzero(old != new)
+        found = self._changes(candidates, changed, old, new)
+        error = self._error_of(points.weight[changed])
+        self._gains[candidates] = found + (self._gains[candidates] if known else 0.0)
+        self._slack[candidates] = error + (self._slack[candidates] if known else 0.0)
+        self._turn[candidates] = turn
+
+    def _changes(self, candidates: np.ndarray, changed: np.ndarray, old: np.ndarray, new: np.ndarray) -> np.ndarray:
+        """By how much gains change if the reach of the points `changed` falls from `old` (n,) to `new` (n,)."""
+        points = self.points
         some, norms = points.take(candidates), points.norms[candidates]
 
         def work(part: int) -> np.ndarray:
@@ -242,30 +326,30 @@ class DenseLocation:
                 _change_gains(product, norms, points.norms[rows], old[rows], new[rows], weight, gains)
             return gains
 
-        found = np.sum(self._workers.share(work, self._workers.count), axis=0)
-        error = self._error_of(points.weight[changed])
-        self._gains[candidates] = found + (self._gains[candidates] if known else 0.0)
-        self._slack[candidates] = error + (self._slack[candidates] if known else 0.0)
-        self._turn[candidates] = turn
+        found: np.ndarray = np.sum(self._workers.share(work, self._workers.count), axis=0)
+        return found
 
-    def _all_gains(self) -> np.ndarray:
-        """Approximate gains of all candidates, float64 (n,); every pair of points is computed once."""
+    def _all_gains(self, reaches: list[np.ndarray]) -> np.ndarray:
+        """Approximate gains of all candidates for each of the `reaches` (n,): float64 (len(reaches), n).
+
+        Every pair of points is computed once.
+        """
         points, count = self.points, len(self.points)
         tiles = [(a, b) for b in range(0, count, WIDTH) for a in range(0, min(b + WIDTH, count), HEIGHT)]
-        reach, weight = self.reach.astype(np.float32), points.weight.astype(np.float32)
+        lower, weight = np.array(reaches, dtype=np.float32), points.weight.astype(np.float32)
         self._report("computing gains")
 
         def work(part: int) -> np.ndarray:
-            gains, buffer = np.zeros(count), np.empty(HEIGHT * WIDTH, dtype=np.float32)
+            gains, buffer = np.zeros((len(reaches), count)), np.empty(HEIGHT * WIDTH, dtype=np.float32)
             for a, b in tiles[part :: self._workers.count]:
                 shape = min(HEIGHT, count - a), min(WIDTH, count - b)
                 out = buffer[: shape[0] * shape[1]].reshape(shape)
                 product = points.product(points.take(slice(a, a + HEIGHT)), slice(b, b + WIDTH), out)
-                _add_gains(product, a, b, points.norms, reach, weight, gains)
+                _add_gains(product, a, b, points.norms, lower, weight, gains)
             return gains
 
         gains: np.ndarray = np.sum(self._workers.share(work, self._workers.count), axis=0)
-        return gains + points.weight * self.reach  # of each point to itself
+        return gains + points.weight * np.array(reaches)  # of each point to itself
 
     def _distances(self, candidates: np.ndarray) -> np.ndarray:
         """Approximate distances from some candidates to all points: float32 (m, n)."""
@@ -338,6 +422,11 @@ def _nearest(points: DensePoints, picks: np.ndarray, workers: Workers) -> np.nda
     return nearest
 
 
+def _largest(values: np.ndarray, number: int) -> np.ndarray:
+    """The places of the largest values, ascending."""
+    return np.sort(np.argpartition(-values, min(number, len(values)) - 1)[:number])
+
+
 @kernel
 def _distance(values, rows, scale, a, b):  # type: ignore[no-untyped-def]
     """The distance of two points in float64, from the input."""
@@ -378,22 +467,48 @@ def _exact_gain(values, rows, scale, candidate, weight, reach):  # type: ignore[
 
 
 @approximate_kernel
-def _add_gains(product, a, b, norms, reach, weight, gains):  # type: ignore[no-untyped-def]
+def _add_gains(product, a, b, norms, reaches, weight, gains):  # type: ignore[no-untyped-def]
     """Add to the gains what rows from `a` on and points from `b` on gain by each other, each pair once."""
     height, width = product.shape
-    of_columns = np.zeros(width, dtype=np.float32)
+    of_columns, apart = np.zeros((len(reaches), width), dtype=np.float32), np.empty(width, dtype=np.float32)
     zero, two = np.float32(0.0), np.float32(2.0)
     for i in range(height):
         row = a + i
         first = max(0, row + 1 - b)
-        of_row, norm, row_reach, row_weight = zero, norms[row], reach[row], weight[row]
+        norm, row_weight = norms[row], weight[row]
         for j in range(first, width):
-            apart = np.sqrt(max(norm + norms[b + j] - two * product[i, j], zero))
-            of_row += weight[b + j] * max(reach[b + j] - apart, zero)
-            of_columns[j] += row_weight * max(row_reach - apart, zero)
-        gains[row] += of_row
-    for j in range(width):
-        gains[b + j] += of_columns[j]
+            apart[j] = np.sqrt(max(norm + norms[b + j] - two * product[i, j], zero))
+        lengths, weights = apart[first:], weight[b + first : b + width]
+        for turn in range(len(reaches)):
+            reach = reaches[turn, b + first : b + width]
+            gains[turn, row] += _add_gains_of_row(
+                lengths, reach, weights, reaches[turn, row], row_weight, of_columns[turn, first:]
+            )
+    for turn in range(len(reaches)):
+        for j in range(width):
+            gains[turn, b + j] += of_columns[turn, j]
+
+
+@approximate_kernel
+def _add_gains_of_row(apart, reach, weight, row_reach, row_weight, of_columns):  # type: ignore[no-untyped-def]
+    """What a row gains by points at these distances; theirs by the row is added to `of_columns`."""
+    zero = np.float32(0.0)
+    of_row = zero
+    for j in range(len(apart)):
+        of_row += weight[j] * max(reach[j] - apart[j], zero)
+        of_columns[j] += row_weight * max(row_reach - apart[j], zero)
+    return of_row
+
+
+@approximate_kernel
+def _estimate(apart, reach, weight):  # type: ignore[no-untyped-def]
+    """Gains by sampled points alone, given their distances to all candidates."""
+    gains = np.zeros(apart.shape[1], dtype=np.float32)
+    zero = np.float32(0.0)
+    for i in range(apart.shape[0]):
+        for j in range(apart.shape[1]):
+            gains[j] += weight[i] * max(reach[i] - apart[i, j], zero)
+    return gains
 
 
 @approximate_kernel
