@@ -8,6 +8,7 @@ from typing import Any
 import datasets
 import numpy as np
 import pandas as pd
+import polars
 import pyarrow as pa
 import pytest
 
@@ -22,23 +23,11 @@ COLUMNS: dict[str, list[Any]] = {
     "colour": ["red", "green", "blue", "red"] * 10,
     "kind": ["cat", "dog", None, "dog"] * 10,
 }
-
-
-class Stream:
-    """What every library with Arrow's interface offers, polars among them."""
-
-    def __init__(self) -> None:
-        self.columns = list(COLUMNS)
-
-    def __arrow_c_stream__(self, schema: Any = None) -> Any:
-        return pa.table(COLUMNS).__arrow_c_stream__(schema)
-
-
 FORMS = {
     "dict": lambda: COLUMNS,
     "list of dicts": lambda: [dict(zip(COLUMNS, row, strict=True)) for row in zip(*COLUMNS.values(), strict=True)],
     "pandas": lambda: pd.DataFrame(COLUMNS, index=range(100, 140)),
-    "Arrow stream": Stream,
+    "polars": lambda: polars.DataFrame(COLUMNS),
     "Arrow": lambda: pa.table(COLUMNS),
     "Dataset": lambda: datasets.Dataset.from_dict(COLUMNS),
 }
