@@ -83,7 +83,7 @@ def test_figures(tmp_path):
     out = finished_run("digits", tmp_path)
     command = [sys.executable, EXAMPLES / "figures.py", out, "--out", tmp_path / "figures"]
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=True, encoding="utf-8")
-    assert " figures: gain, arms, accuracy, losses" in done.stdout
+    assert " figures: gain, variants, accuracy, losses" in done.stdout
     assert "60 samples with a median entropy of" in done.stdout
-    assert (tmp_path / "figures" / "arms.svg").read_text(encoding="utf-8").startswith("<svg")
+    assert (tmp_path / "figures" / "variants.svg").read_text(encoding="utf-8").startswith("<svg")
     assert (tmp_path / "figures" / "latent_map.png").stat().st_size > 10_000

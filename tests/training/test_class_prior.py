@@ -54,8 +54,10 @@ def test_the_prior_by_name():
 @pytest.mark.parametrize(
     ("given", "stored"), [("uniform", "uniform"), ("1,3,2", (1.0, 3.0, 2.0)), ([1, 2], (1.0, 2.0))]
 )
-def test_the_prior_as_an_option(given, stored):
-    _, _, settings = read_source("digits", {"training": {"steps": 7}}, progress=NullProgress(), class_prior=given)
+def test_the_prior_as_an_option(given, stored, tmp_path):
+    _, _, settings = read_source(
+        "digits", tmp_path, {"training": {"steps": 7}}, progress=NullProgress(), class_prior=given
+    )
     assert (settings.training.class_prior, settings.training.steps) == (stored, 7)
 
 
