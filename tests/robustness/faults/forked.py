@@ -39,7 +39,10 @@ class Forked:
         self._begun = time.monotonic()
         self.pid = os.fork()
         if not self.pid:
-            _be_the_command([str(word) for word in words], prepare, self._out, self._said)
+            try:
+                _be_the_command([str(word) for word in words], prepare, self._out, self._said)
+            finally:  # whatever happens, it must not go on as a second run of the tests
+                os._exit(70)
 
     def signal(self, number: signal.Signals) -> None:
         os.kill(self.pid, number)
@@ -89,7 +92,16 @@ def _be_the_command(words: list[str], prepare: Sequence[Prepare], out: IO[str], 
     except BaseException:
         traceback.print_exc()
     finally:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
+        _leave(code)
+
+
+def _leave(code: int) -> None:
+    """End this process; a signal that comes when the command has ended already changes nothing."""
+    while True:
+        try:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(code)
+        except KeyboardInterrupt:
+            continue
