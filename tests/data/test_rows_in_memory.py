@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import datasets
 import numpy as np
 import pandas as pd
 import polars
@@ -17,6 +16,7 @@ from synthsieve.api.source import ROWS, read_source
 from synthsieve.errors import ConfigError, InputError
 from synthsieve.io.progress import NullProgress
 from tests.errors import raises
+from tests.hub import datasets
 
 COLUMNS: dict[str, list[Any]] = {
     "size": [float(row % 7) for row in range(40)],

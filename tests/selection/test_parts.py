@@ -135,9 +135,9 @@ def test_kernel_cache_is_stale_if_any_kernel_file_changed(tmp_path):
             f"from package.compiled import kernel\n@kernel\ndef inner(x):\n    return x + {value}\n",
             encoding="utf-8",
         )
-        done = subprocess.run(
-            [sys.executable, "-c", "import package.outer"], cwd=tmp_path, capture_output=True, check=True
-        )
+        # -B: bytecode of a file of the same size and second would be taken for that of the other version.
+        command = [sys.executable, "-B", "-c", "import package.outer"]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, check=True)
         assert done.stdout.split() == [str(1 + value).encode()]
 
 
