@@ -15,6 +15,7 @@ from synthsieve.io.files import atomic_write
 from synthsieve.io.locks import locked
 from synthsieve.io.printable import brief
 from synthsieve.io.progress import Progress
+from synthsieve.selection.rows import is_hub_dataset, is_list_of_dicts
 from synthsieve.settings import Settings
 from synthsieve.training.defaults import settings_for
 
@@ -89,9 +90,9 @@ def _table(rows: Any) -> Any:
     """A pyarrow table of a data frame, an Arrow table, a `datasets.Dataset`, a dict of columns or a list of dicts."""
     import pyarrow as pa
 
-    if hasattr(rows, "with_format") and hasattr(rows, "__len__"):  # of Hugging Face
+    if is_hub_dataset(rows):
         rows = rows.with_format("arrow")[:]
-    if isinstance(rows, list | tuple) and rows and all(isinstance(row, Mapping) for row in rows):
+    if is_list_of_dicts(rows):
         rows = {name: [row.get(name) for row in rows] for name in dict.fromkeys(name for row in rows for name in row)}
     if isinstance(rows, Mapping):
         try:
