@@ -263,6 +263,9 @@ class ModelSettings(_Section):
 
     latent_dim: int = Field(32, ge=1, le=MAX_WIDTH, description="Number of latents, of both towers together.")
     label_latent_dim: int = Field(0, ge=0, description="Latents of the label tower; 0: only one tower.")
+    label_scale: float | None = Field(
+        None, gt=0, description="Standard deviation of q of the label latents; none: computed by the label tower."
+    )
     encoder: NetworkKind = Field(NetworkKind.AUTO, description="Encoder network.")
     encoder_width: int = Field(32, ge=1, le=MAX_WIDTH, description="Width of the encoder.")
     encoder_depth: int = Field(16, ge=1, le=1000, description="Layers of an mlp, or (6n + 4) of a wide ResNet.")
@@ -309,6 +312,9 @@ class TrainingSettings(_Section):
     batch_unlabeled: int = Field(100, ge=1, le=MAX_BATCH, description="Unlabelled examples per step.")
     cross_entropy_weight: float = Field(1.0, ge=0, description="Weight of the cross-entropy of the labels.")
     elbo_weight: float = Field(1.0, ge=0, description="Factor on the learning rates of steps 4 and 5.")
+    feature_weight: float = Field(
+        0.0, ge=0, description="Weight of the squared distance between label latents of x and of its reconstruction."
+    )
     labeled_in_elbo: bool = Field(True, description="Labelled x also enter the ELBO (Appendix B).")
     train_on: Classify = Field(Classify.DRAW, description="Which z of q(z given x) the cross-entropy uses.")
     mutual_information_weight: float = Field(0.0, ge=0, description="Weight of H(mean p) - mean H(p) on unlabelled z.")

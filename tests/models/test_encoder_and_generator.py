@@ -35,9 +35,15 @@ def test_gaussian_likelihood_is_normalized():
     assert torch.allclose(model.log_prob(x, z), expected, atol=1e-5)
 
 
-def two_towers(label_latent_dim=2):
+def two_towers(label_latent_dim=2, **more):
     settings = ModelSettings(
-        latent_dim=5, label_latent_dim=label_latent_dim, label_width=8, encoder_width=8, encoder_depth=1, energy_width=8
+        latent_dim=5,
+        label_latent_dim=label_latent_dim,
+        label_width=8,
+        encoder_width=8,
+        encoder_depth=1,
+        energy_width=8,
+        **more,
     )
     return GenerativeClassifier(settings, (6,), 3, rng=torch.Generator().manual_seed(0))
 
@@ -72,3 +78,11 @@ def test_style_of_another_x():
     assert torch.equal(mixed[:, 2:], model.posterior(x).mean[:, 2:])
     one = two_towers(label_latent_dim=0)
     assert torch.equal(one.encoder.with_style_of(other, one.posterior(x).mean), one.posterior(other).mean)
+
+
+def test_a_fixed_scale_of_the_label_latents():
+    model = two_towers(label_scale=0.2)
+    q, learned = model.posterior(torch.ones(4, 6)), two_towers().posterior(torch.ones(4, 6))
+    torch.testing.assert_close(q.log_scale[:, :2].exp(), torch.full((4, 2), 0.2))
+    assert torch.equal(q.mean, learned.mean)
+    assert torch.equal(q.log_scale[:, 2:], learned.log_scale[:, 2:])

@@ -35,7 +35,8 @@ def ready(request, tmp_path):
     def make(*more):
         dataset = KINDS[request.param].dataset()
         preset = default_preset("", dataset) or "vector-minutes"
-        run = RunDirectory.create(tmp_path / "run", Origin("x"), load_settings(preset, [*SMALL, *more]), dataset)
+        folder = tmp_path / f"run-{len(list(tmp_path.iterdir()))}"
+        run = RunDirectory.create(folder, Origin("x"), load_settings(preset, [*SMALL, *more]), dataset)
         train_state = run.new_train_state()
         train_state.model.train()
         train_state.step = 1

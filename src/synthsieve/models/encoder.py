@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -33,6 +34,10 @@ class Posterior:
     def detach(self) -> Posterior:
         """The same posterior without a gradient."""
         return Posterior(self.mean.detach(), self.log_scale.detach())
+
+    def with_scale(self, scale: float) -> Posterior:
+        """The same means, with one standard deviation."""
+        return Posterior(self.mean, torch.full_like(self.log_scale, math.log(scale)))
 
     @staticmethod
     def cat(parts: Sequence[Posterior], dim: int = 0) -> Posterior:
@@ -73,6 +78,7 @@ class Encoder(nn.Module):
         super().__init__()
         self.label_latent_dim = settings.label_latent_dim
         self.style_latent_dim = settings.latent_dim - settings.label_latent_dim
+        self.label_scale = settings.label_scale
         make = networks_of(input_spec).make_encoder
         self.label_tower: nn.Module | None = None
         classifying: dict[str, Any] = {
@@ -99,7 +105,8 @@ class Encoder(nn.Module):
     def label_part(self, x: Tensor, share: GradientScale = WHOLE) -> Posterior:
         """q of the label latents only; needs two towers."""
         assert self.label_tower is not None
-        return _posterior(_scale_gradient(self.label_tower, x, share.label))
+        q = _posterior(_scale_gradient(self.label_tower, x, share.label))
+        return q if self.label_scale is None else q.with_scale(self.label_scale)
 
     @property
     def classifying_tower(self) -> nn.Module:

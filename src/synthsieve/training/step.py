@@ -196,10 +196,29 @@ def learn_prior(state: TrainState, z_posterior: Tensor, z_prior: Tensor) -> None
 
 
 def learn_inference_and_generator(state: TrainState, x: Tensor, q: Posterior, z_posterior: Tensor) -> None:
-    """Step 5: the ELBO up, for the encoder and the generator, with F held fixed."""
+    """Step 5: the ELBO up, for the encoder and the generator, with F held fixed.
+
+    Reconstructions may also be compared in the latents that classify, by the averaged weights.
+    """
+    weight = state.settings.training.feature_weight
     with state.autocast():
         parts = objectives.elbo(state.model, x, q, z_posterior)
-    state.update("elbo", -parts.total.mean(), **parts.means())
+        loss, metrics = -parts.total.mean(), parts.means()
+        if weight:
+            metrics["feature_distance"] = _feature_distance(state, x, z_posterior)
+            loss = loss + weight * metrics["feature_distance"]
+    state.update("elbo", loss, **metrics)
+
+
+def _feature_distance(state: TrainState, x: Tensor, z_posterior: Tensor) -> Tensor:
+    """Between x and its reconstruction, in the latents that classify."""
+    encoder, label_latents = state.averaged.encoder, state.settings.model.label_latent_dim or None
+
+    def features(embedded: Tensor) -> Tensor:
+        return encoder.with_style_of(embedded, z_posterior)[:, :label_latents]
+
+    reconstruction = state.model.generator.mean_near(x, z_posterior, encoder.embed)
+    return objectives.feature_distance(features, encoder.embed(x), reconstruction)
 
 
 def learn_labels(state: TrainState, batch: Batch, seen: Posterior | None = None) -> None:
