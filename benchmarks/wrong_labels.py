@@ -22,15 +22,14 @@ from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
-from sklearn.neighbors import NearestNeighbors
 
 from synthsieve import select
+from synthsieve.selection.outliers import neighbour_distance
 from synthsieve.selection.texts import TfidfEncoder
 
 SHARES = (0.0, 0.1, 0.3)
 BUDGET = 0.1
 ROWS, TEST_ROWS = 3_500, 1_500
-NEIGHBOURS = 10
 
 
 def digits(folder: Path | None) -> tuple[np.ndarray, np.ndarray]:
@@ -53,13 +52,13 @@ def sst2(folder: Path) -> tuple[np.ndarray, np.ndarray]:
     return TfidfEncoder().encode([row["sentence"] for row in rows]), np.array([int(row["label"]) for row in rows])
 
 
-def loneliness(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+def loneliness(x: np.ndarray, y: np.ndarray, seed: int) -> np.ndarray:
     """The rank in its class, in [0, 1), of each row's mean distance to its nearest rows of the class."""
     rank = np.empty(len(x))
     for label in np.unique(y):
         rows = np.flatnonzero(y == label)
-        near = NearestNeighbors(n_neighbors=min(NEIGHBOURS + 1, len(rows))).fit(x[rows]).kneighbors(x[rows])[0]
-        rank[rows] = np.argsort(np.argsort(near[:, 1:].mean(axis=1))) / len(rows)
+        distance = neighbour_distance(x.__getitem__, rows, split=None, rng=np.random.default_rng(seed))
+        rank[rows] = np.argsort(np.argsort(distance)) / len(rows)
     return rank
 
 
@@ -67,16 +66,18 @@ def ways(x: np.ndarray, y: np.ndarray, seed: int) -> Iterator[tuple[str, np.ndar
     """Name, selected rows and loss weights of each rule."""
     rows = np.random.default_rng(seed).permutation(len(x))[: round(BUDGET * len(x))]
     yield "random rows, weight 1", rows, np.ones(len(rows))
-    lonely = loneliness(x, y)
-    central = np.flatnonzero(lonely < 0.7)
+    lonely = loneliness(x, y, seed)
     for name, points in (("gradients", {"features": x}), ("embeddings", {"embeddings": x})):
         given = {**points, "labels": y, "seed": seed, "budget": BUDGET}
         plain = select(**given, require_label=False)
         yield f"{name}", plain.indices, plain.loss_weights
-        yield f"{name}, weights at most 3 x the mean", plain.indices, np.minimum(plain.loss_weights, 3.0)
-        few = {key: value[central] for key, value in {**points, "labels": y}.items()}
-        chosen = select(**few, seed=seed, budget=BUDGET / 0.7, require_label=False)
-        yield f"{name}, without the 30 % of a class furthest from it", central[chosen.indices], chosen.loss_weights
+        for cap in (3.0, 1.5):
+            chosen = select(**given, max_weight=cap, require_label=False)
+            yield f"{name}, `max_weight={cap:g}`", chosen.indices, chosen.loss_weights
+        for share in (0.1, 0.3):
+            changes = {"outlier_fraction": share, "budget": BUDGET / (1 - share)}  # as many rows as without
+            chosen = select(**{**given, **changes}, require_label=False)
+            yield f"{name}, `outlier_fraction={share:g}`", chosen.indices, chosen.loss_weights
         more = select(**{**given, "budget": 2 * BUDGET}, require_label=False)
         heavy = np.concatenate(
             [_heaviest(more.weights, y[more.indices] == label, (y == label).sum()) for label in np.unique(y)]

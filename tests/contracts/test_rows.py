@@ -250,6 +250,8 @@ BAD_FILES = {
     "a cluster": ({"cluster": "local"}, "cluster-options"),
     "a floor on a cluster": (
         {"cluster": "local", "out": "chosen", "embeddings": None, "quality_floor": 1.0}, "cluster-options"),
+    "outliers on a cluster": (
+        {"cluster": "local", "out": "chosen", "embeddings": None, "outlier_fraction": 0.1}, "cluster-options"),
 }  # fmt: skip
 
 

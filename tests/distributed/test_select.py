@@ -9,6 +9,7 @@ import pytest
 
 from synthsieve.distributed.selection import block_stages, job
 from synthsieve.errors import SelectionError
+from synthsieve.selection.gradients import residuals_of_logits
 from synthsieve.selection.select import select
 from tests.distributed.example_rows import contents, outcomes_in, rows, select_folder, write_shards
 from tests.errors import raises
@@ -34,6 +35,7 @@ OPTIONS = {
     "epsilon": {"epsilon": 50.0},
     "refined": {"budget": 60, "refine": True},
     "lean": {"memory_limit": 25_000_000},
+    "capped": {"budget": 60, "max_weight": 1.5},
 }
 
 
@@ -73,6 +75,21 @@ def test_parts_keep_budget_weights_and_bound(tmp_path, source, options):
     assert selection.gradient_bound <= 1.03 * alone.gradient_bound
     assert "in two rounds" in selection.notes[0]
     _check_bound(selection, found, labels, logits)
+
+
+def test_parts_keep_the_cap(tmp_path, source):
+    labels, logits = rows()
+    selection = select_folder(source, tmp_path, part_rows=1_000, budget=60, max_weight=1.5)
+    found = outcomes_in(tmp_path)
+    assert selection.num_capped > 0
+    assert np.bincount(labels, found["weight"]) == pytest.approx(np.bincount(labels))
+    for label in np.unique(labels):
+        weights = found["weight"][(labels == label) & found["selected"]]
+        assert weights.max() <= 1.5 * weights.mean() * (1 + 1e-12)
+    gradients = residuals_of_logits(logits, labels)
+    error = np.linalg.norm(gradients.sum(axis=0) - found["weight"] @ gradients)
+    assert selection.gradient_error == pytest.approx(error, rel=1e-6)
+    assert error <= selection.gradient_bound
 
 
 def _check_bound(selection, found, labels, logits):

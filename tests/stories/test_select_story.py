@@ -500,5 +500,11 @@ def test_generated_texts(tmp_path, capsys):
     )  # fmt: skip
     assert [row["completion"] for row in few] == [rows[row]["completion"] for row in np.sort(chosen.indices)]
     assert {row["prompt"] for row in few} <= set(range(5))
+    robust = ("--outlier-fraction", 0.1, "--max-weight", 1.5, "--json", "--quiet")
+    assert run(*given, "-o", tmp_path / "robust.jsonl", *robust) == 0
+    summary = json.loads(capsys.readouterr().out)
+    assert summary["rejected"] == {"an outlier: far from its nearest rows": 8}
+    assert summary["capped"] == synthsieve.select(
+        embeddings=points, outlier_fraction=0.1, max_weight=1.5, budget=12).num_capped > 0  # fmt: skip
     assert run(*given, "-o", tmp_path / "few.jsonl", "--quiet") == 2
     assert "--force" in capsys.readouterr().err

@@ -164,6 +164,7 @@ def _select_on_cluster(
     not_supported = {"curvature": options.curvature is not Curvature.NONE, "threads": options.n_jobs is not None}
     not_supported["device"] = str(options.device) not in ("auto", "cpu")
     not_supported |= {"quality-floor": options.quality_floor is not None, "quality-factor": options.quality_factor}
+    not_supported["outlier-fraction"] = options.outlier_fraction > 0
     for name in (name for name, given in not_supported.items() if given):
         message = f"expected no --{name} with --cluster, got it: leave one of them out"
         raise SelectionError(message, code="cluster-options")

@@ -84,6 +84,10 @@ FIELDS: dict[str, Any] = {
     "quality_factor": Annotated[
         bool, Option("--quality-factor", help="Prefer rows of high quality: multiply their gains by it.")
     ],
+    "outlier_fraction": Annotated[
+        float, Option(help="Reject this share of each class: the rows furthest from their 10 nearest rows.")
+    ],
+    "max_weight": _number("Cap weights at this many times the mean weight of the class; others share the excess."),
     "curvature": _text("Precondition gradients as AdaCore does: none, softmax or hutchinson."),
     "memory_limit": Annotated[str | None, Option(help=MEMORY)],
     "device": Annotated[str, Option(help=DEVICE, metavar=NAMES)],

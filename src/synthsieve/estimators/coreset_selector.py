@@ -54,6 +54,8 @@ class CoresetSelector(TransformerMixin, BaseEstimator):
         method: str = "auto",
         refine: bool = False,
         metric: str = "euclidean",
+        outlier_fraction: float = 0.0,
+        max_weight: float | None = None,
         curvature: str = "none",
         memory_limit: int | str | None = None,
         n_jobs: int | None = None,
@@ -73,6 +75,8 @@ class CoresetSelector(TransformerMixin, BaseEstimator):
         self.method = method
         self.refine = refine
         self.metric = metric
+        self.outlier_fraction = outlier_fraction
+        self.max_weight = max_weight
         self.curvature = curvature
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs

@@ -30,6 +30,7 @@ from synthsieve.selection.measure import (
     ClassPoints,
     Scaling,
     bound_and_difference,
+    cap_class,
     length,
     random_bound_of,
     scaling_of,
@@ -99,7 +100,7 @@ def coreset(
         points: float (n, d), gradients; from column `split` on, features of an outer product. A `PointSource` computes
             them class by class.
         labels: integers (n,), the class of each row.
-        options: budget or epsilon, method, refine, memory_limit and n_jobs are used.
+        options: budget or epsilon, method, refine, max_weight, memory_limit and n_jobs are used.
         rng: for `stochastic` and `random`; each class gets its own child stream.
         sample_weight: float (n,); ones if None.
         factor: float (n,) above 0, what the gain of each row is multiplied by when picks are compared.
@@ -156,8 +157,8 @@ def coreset(
         meter = _ClassMeter(progress, total, int(present[place]), picked, lock)
         chosen = _choose_in_class(
             of_class, int(present[place]), targets[place], plan.methods[place], meter,
-            refined=options.refine, threads=threads, rng=streams[place], control=control, own=len(rows),
-            factor=None if factor is None else factor[rows], fixed=fixed,
+            refined=options.refine, max_weight=options.max_weight, threads=threads, rng=streams[place],
+            control=control, own=len(rows), factor=None if factor is None else factor[rows], fixed=fixed,
             assignable=companions is not None and companions.assignable, device=device,
         )  # fmt: skip
         if not made:
@@ -294,6 +295,7 @@ def _choose_in_class(
     progress: _ClassMeter,
     *,
     refined: bool,
+    max_weight: float | None,
     threads: int,
     rng: np.random.Generator,
     control: bool,
@@ -334,6 +336,8 @@ def _choose_in_class(
     weights = np.bincount(represented_by, points.weight, minlength=len(start) + len(picks))[len(start) :]
     assignment = np.concatenate([distinct.rows[start], picks])[represented_by]
     bound, difference = bound_and_difference(points, assignment, found.scaling)
+    capped = cap_class(points, picks, weights, max_weight, found.scaling)
+    weights, difference = capped.weights, difference + capped.difference
     total = float(points.weight.sum())
     random_bound = None
     if control and method is not Method.RANDOM and not len(start):
@@ -344,12 +348,14 @@ def _choose_in_class(
         distinct=len(candidates),
         selected=len(picks),
         weight=total,
-        gradient_bound=bound,
+        gradient_bound=bound + capped.bound,
         gradient_error=length(difference),
         heaviest=float(weights.max(initial=0.0) / total) if total > 0 else 0.0,
         method=method,
         exchanges=found.exchanges,
         random_bound=random_bound,
+        capped=capped.number,
+        cap_bound=capped.bound,
     )
     return _ClassResult(picks, weights, found.taken_off / near_one, assignment, difference, figures)
 

@@ -35,6 +35,7 @@ class Reason(IntEnum):
     SELECTED = 4
     COPY = 5
     LOW_QUALITY = 6
+    OUTLIER = 7
 
     def describe(self) -> str:
         return DESCRIPTIONS[self]
@@ -48,8 +49,9 @@ DESCRIPTIONS = {
     Reason.BY_HAND: "rejected by hand",
     Reason.COPY: "a copy of a row of the reference",
     Reason.LOW_QUALITY: "quality below the floor",
+    Reason.OUTLIER: "an outlier: far from its nearest rows",
 }
-# Reasons that a training run rejects its samples for; `select` has two more.
+# Reasons that a training run rejects its samples for; `select` has three more.
 REJECTED = (Reason.HIGH_ENTROPY, Reason.OTHER_LABEL, Reason.BY_HAND)
 
 

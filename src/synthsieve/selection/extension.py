@@ -76,10 +76,11 @@ def _check(
 ) -> tuple[np.ndarray, np.ndarray, tuple[Any, ...]]:
     """The new points, their classes as indices, and the names of all classes, earlier ones first."""
     assert earlier.points is not None
-    if options.filters or options.quality_floor is not None or options.quality_factor or options.refine:
+    quality = options.quality_floor is not None or options.quality_factor
+    if options.filters or quality or options.refine or options.outlier_fraction or options.max_weight is not None:
         raise SelectionError(
-            "expected no filter, quality or refine to extend a selection, got one: filter the new rows first, and turn "
-            "it off here, for instance require_label=False",
+            "expected no filter, quality, refine or max_weight to extend a selection, got one: filter the new rows "
+            "first, and turn it off here, for instance require_label=False",
             code="extend",
         )
     points = validation.matrix(embeddings, "embeddings")
@@ -110,7 +111,7 @@ def _joined(label: int, earlier: Selection, found: Selection, weights: np.ndarra
     summed = ("size", "distinct", "selected", "weight", "gradient_bound", "gradient_error", "exchanges")
     return replace(
         parts[-1],
-        **{name: sum(getattr(one, name) for one in parts) for name in summed},
+        **{name: sum(getattr(one, name) for one in parts) for name in (*summed, "capped", "cap_bound")},
         heaviest=float(weights.max() / max(weights.sum(), 1e-300)),
         random_bound=None,
     )

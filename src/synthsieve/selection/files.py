@@ -330,7 +330,7 @@ def estimate_cost(table: Table, options: SelectionOptions) -> dict[str, Any]:
     from synthsieve.selection.budget import class_targets
     from synthsieve.selection.kernels.cells import largest_cell
     from synthsieve.selection.kernels.dense import GUESSED, MIN_DIMS
-    from synthsieve.selection.kernels.memory import estimate_filter, make_plan
+    from synthsieve.selection.kernels.memory import estimate_filter, estimate_outliers, make_plan
     from synthsieve.selection.kernels.workers import available_cores
 
     if options.epsilon is not None:
@@ -351,6 +351,8 @@ def estimate_cost(table: Table, options: SelectionOptions) -> dict[str, Any]:
     columns = widths.get("gradients", max(widths.values(), default=len(sizes)))
     counts = np.minimum(sizes, [target.count for target in class_targets(options, sizes, sizes.astype(np.float64))])
     reserved = estimate_filter(table.num_rows)
+    if options.outlier_fraction:
+        reserved += estimate_outliers(int(sizes.max()), columns)
     trains = table.labels is not None and len(sizes) > 1 and not {"logits", "probabilities"} & set(table.outputs)
     if trains:
         reserved += 8 * table.num_rows * len(sizes)  # the probabilities of the classifier

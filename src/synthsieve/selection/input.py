@@ -74,11 +74,20 @@ def read_input(
 
 def _reserved_bytes(given: Input, options: SelectionOptions) -> int:
     """The memory that is needed before the selection; an error if that is over the limit."""
-    from synthsieve.selection.kernels.memory import estimate_curvature, estimate_filter, in_megabytes
+    from synthsieve.selection.kernels.memory import (
+        estimate_curvature,
+        estimate_filter,
+        estimate_outliers,
+        in_megabytes,
+    )
 
     reserved = estimate_filter(len(given.labels)) + given.converted_bytes
     if options.curvature is not Curvature.NONE and given.output is not None:
         reserved += estimate_curvature(len(given.labels), given.output.shape[1])
+    if options.outlier_fraction:
+        matrices = (given.output if given.gradients is None else given.gradients, given.features)
+        width = sum(matrix.shape[1] for matrix in matrices if matrix is not None)
+        reserved += estimate_outliers(int(np.bincount(given.labels).max()), width)
     if options.memory_limit is not None and reserved >= options.memory_limit:
         raise SelectionError(
             f"expected the rows to fit into memory_limit={in_megabytes(options.memory_limit)}, but "

@@ -50,9 +50,8 @@ def bound_and_difference(points: ClassPoints, assignment: np.ndarray, scaling: S
             bound += float(count @ np.linalg.norm(apart, axis=1))
             difference = difference + count @ apart
         else:
-            bound += float(count @ _outer_product_distance(point, pick, split))
-            for sign, side in ((1.0, point), (-1.0, pick)):
-                difference = difference + sign * ((side[:, :split] * count[:, None]).T @ side[:, split:]).ravel()
+            bound += float(count @ row_distances(point, pick, split))
+            difference = difference + _weighted_sum(point, count, split) - _weighted_sum(pick, count, split)
     with np.errstate(over="ignore", invalid="ignore"):
         bound, difference = bound * scaling.magnitude, difference * scaling.magnitude
     if not (np.isfinite(bound) and np.isfinite(difference).all()):
@@ -60,6 +59,54 @@ def bound_and_difference(points: ClassPoints, assignment: np.ndarray, scaling: S
             "expected distances that float64 can hold, got larger ones: divide the input by 1e100", code="overflow"
         )
     return bound, difference
+
+
+class Capped(NamedTuple):
+    """Weights (k,) of which none is above the cap, how many were, and what that adds to difference (d,) and bound."""
+
+    weights: np.ndarray
+    number: int
+    difference: np.ndarray | float
+    bound: float
+
+
+def cap_weights(weights: np.ndarray, max_weight: float) -> np.ndarray:
+    """Weights (k,) of at most `max_weight` times their mean, with the same sum: w_j = min(cap, factor w_j).
+
+    The excess goes to the lighter ones in proportion to their weights; equally, where these are all 0.
+    """
+    total, cap = float(weights.sum()), max_weight * float(weights.mean())
+    if not (weights > cap).any():
+        return weights
+    order = np.argsort(-weights, kind="stable")
+    heavy = weights[order]
+    remaining = total - cap * np.arange(len(heavy))  # if all before this one have the cap
+    lighter = np.cumsum(heavy[::-1])[::-1]  # this one and all after it
+    fits = heavy * remaining <= cap * lighter
+    fits[-1] = True
+    first = int(np.argmax(fits))
+    share = heavy[first:] / lighter[first] if lighter[first] > 0 else 1.0 / (len(heavy) - first)
+    capped = np.full(len(heavy), cap)
+    capped[order[first:]] = np.minimum(remaining[first] * share, cap)
+    return capped
+
+
+def cap_class(
+    points: ClassPoints, picks: np.ndarray, weights: np.ndarray, max_weight: float | None, scaling: Scaling
+) -> Capped:
+    """The weights of a class's picks (k,) within the cap; L grows by the length of the weighted sum's change."""
+    if max_weight is None or not len(weights):
+        return Capped(weights, 0, 0.0, 0.0)
+    capped = cap_weights(weights, max_weight)
+    number = int((weights > max_weight * weights.mean()).sum())
+    if not number:
+        return Capped(weights, 0, 0.0, 0.0)
+    change = np.zeros(1)
+    for part in row_blocks(len(picks), points.values.shape[1]):
+        point = points.values[picks[part]].astype(np.float64) * scaling.shrink
+        change = change + _weighted_sum(point, (weights - capped)[part], points.split)
+    change = change * scaling.magnitude
+    return Capped(capped, number, change, length(change))
 
 
 def random_bound_of(
@@ -95,8 +142,17 @@ def _squared_distances(point: np.ndarray, pick: np.ndarray, split: int | None) -
     return np.maximum(norms[0][:, None] + norms[1] - 2.0 * (g @ g_pick.T) * (h @ h_pick.T), 0.0)
 
 
-def _outer_product_distance(point: np.ndarray, pick: np.ndarray, split: int) -> np.ndarray:
-    """|g h' - g* h*'| of each row, from its factors (see `vectors`)."""
+def _weighted_sum(points: np.ndarray, weight: np.ndarray, split: int | None) -> np.ndarray:
+    """sum_i w_i g_i of points (m, d); of outer products, flattened."""
+    if split is None or split == points.shape[1]:
+        return np.asarray(weight @ points)
+    return np.asarray(((points[:, :split] * weight[:, None]).T @ points[:, split:]).ravel())
+
+
+def row_distances(point: np.ndarray, pick: np.ndarray, split: int | None) -> np.ndarray:
+    """|g - g*| of each row (m,); |g h' - g* h*'| of outer products, from their factors (see `vectors`)."""
+    if split is None or split == point.shape[1]:
+        return np.asarray(np.linalg.norm(point - pick, axis=1))
     apart = (point - pick) ** 2
     dg, dh = apart[:, :split].sum(axis=1), apart[:, split:].sum(axis=1)
     g, h = (point[:, :split] ** 2).sum(axis=1), (point[:, split:] ** 2).sum(axis=1)

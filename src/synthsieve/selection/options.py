@@ -94,13 +94,19 @@ class SelectionOptions:
         reference_weight: with "cover", the weight of the whole reference relative to that of all rows.
         quality_floor: rows of a lower quality are rejected.
         quality_factor: multiply gains by the quality when picks are compared, so that better rows are preferred.
+        outlier_fraction: in [0, 1); of each class, reject this share of the rows that nothing else rejects: those with
+            the largest mean distance to their 10 nearest rows. In classes of more than 20,000 rows, neighbours are
+            searched among that many random ones.
+        max_weight: at least 1; no weight may exceed this many times the mean weight of its class. The excess goes to
+            the other selected rows of the class, in proportion to their weights.
         curvature: "none" (CRAIG), "softmax", "hutchinson" or "unit": AdaCore's preconditioner.
         memory_limit: bytes to use beyond the input and the program itself. Over it, a method that needs less memory is
             used and noted, or an error says how much is needed.
         n_jobs: threads; all cores if None or -1. The result does not depend on it.
         device: where the matrix products of many dimensions are computed: "cpu", "cuda", "cuda:N" or "mps"; "auto" is
             the device of the tensors given. The result does not depend on it.
-        seed: of `stochastic`, `random`, Hutchinson's probes and the folds of the cross-validation.
+        seed: of `stochastic`, `random`, Hutchinson's probes, the folds of the cross-validation, and neighbours among
+            which outliers are found.
         part_rows: on a cluster, classes with more rows are split into parts of about this size.
     """
 
@@ -118,6 +124,8 @@ class SelectionOptions:
     reference_weight: float = 1.0
     quality_floor: float | None = None
     quality_factor: bool = False
+    outlier_fraction: float = 0.0
+    max_weight: float | None = None
     curvature: Curvature = Curvature.NONE
     memory_limit: int | None = None
     n_jobs: int | None = None
@@ -150,8 +158,19 @@ class SelectionOptions:
             ("leak_distance", 0.0, 0.1),
             ("reference_weight", 0.0, 1),
             ("quality_floor", None, 3),
+            ("max_weight", 1.0, 3),
         ):
             _check_finite(getattr(self, name), name, lowest, tried)
+        if not _is_number(self.outlier_fraction) or not 0 <= self.outlier_fraction < 1:
+            raise SelectionError(
+                f"expected outlier_fraction in [0, 1), got {str(self.outlier_fraction)[:50]}: 0.05 rejects a twentieth",
+                code="outlier-fraction",
+            )
+        if self.max_weight is not None and self.epsilon is not None:
+            raise SelectionError(
+                "expected max_weight or epsilon, got both: a cap on weights raises the bound, so leave one out",
+                code="max-weight",
+            )
         if self.quality_factor and self.refine:
             raise SelectionError(
                 "expected quality_factor or refine, got both: refinement lowers the bound alone, so leave one out",
@@ -178,7 +197,7 @@ class SelectionOptions:
     def without_filter(self) -> SelectionOptions:
         """The same for rows that are filtered already."""
         none: dict[str, Any] = dict.fromkeys(("entropy_ceiling", "keep_fraction", "require_label"))
-        return replace(self, **none, keep_per_class=False)
+        return replace(self, **none, keep_per_class=False, outlier_fraction=0.0)
 
     @property
     def filters(self) -> bool:

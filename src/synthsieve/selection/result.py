@@ -25,6 +25,7 @@ _MAX_SHARE = 0.1
 _MAX_HEAVY_NOTES = 8
 _MAX_CLASSES_SHOWN = 20
 _MAX_NOTES_SHOWN = 8
+_ALL_REJECTED = (*REJECTED, Reason.COPY, Reason.LOW_QUALITY, Reason.OUTLIER)
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,8 @@ class ClassFigures:
 
     `weight` is the sum of the rows' weights and of the picks' weights; `heaviest` the share of it that one pick
     represents; `exchanges` how many picks the refinement exchanged; `random_bound` the approximate L of as many random
-    picks, None if not estimated.
+    picks, None if not estimated; `capped` how many weights `max_weight` lowered, and `cap_bound` the part of
+    `gradient_bound` that comes from that.
     """
 
     label: int
@@ -47,9 +49,11 @@ class ClassFigures:
     method: Method
     exchanges: int
     random_bound: float | None = None
+    capped: int = 0
+    cap_bound: float = 0.0
 
     def as_dict(self, classes: Sequence[Any]) -> dict[str, Any]:
-        same = ("distinct", "selected", "weight", "gradient_bound", "gradient_error", "exchanges")
+        same = ("distinct", "selected", "weight", "gradient_bound", "gradient_error", "exchanges", "capped")
         return {
             "label": str(classes[self.label]),
             "survivors": self.size,
@@ -101,10 +105,11 @@ class Selection:
     Attributes:
         indices: int64 (k,), selected rows, class by class, each class in pick order.
         weights: float64 (k,), how many rows (or how much sample weight) each represents; they sum to the class size.
+            With `max_weight`, what remains of that under the cap.
         num_rows: how many rows were given.
         gradient_bound: L, an upper bound of the error of the weighted gradient sum.
         gradient_error: that error, measured; the length of `difference`.
-        difference: float64 (d,), weighted gradient sum of the selected rows minus that of all rows.
+        difference: float64 (d,), weighted gradient sum of all rows minus that of the selected rows.
         classes: the labels, in the order of the class indices in `figures`.
         figures: per class, what was done and achieved.
         notes: sentences worth reading.
@@ -170,6 +175,11 @@ class Selection:
     @property
     def num_rejected(self) -> int:
         return sum(self.rejected_counts.values())
+
+    @property
+    def num_capped(self) -> int:
+        """How many weights were above `max_weight` and lowered."""
+        return sum(figures.capped for figures in self.figures)
 
     @property
     def rejected(self) -> np.ndarray:
@@ -261,6 +271,7 @@ class Selection:
             "rows": self.num_rows,
             "rejected": self.rejected_counts,
             "selected": len(self),
+            "capped": self.num_capped,
             "entropy_ceiling": self.entropy_ceiling if np.isfinite(self.entropy_ceiling) else None,
             "gradient_bound": self.gradient_bound,
             "gradient_error": self.gradient_error,
@@ -291,10 +302,11 @@ class Selection:
                 f"({wrong.selected / wrong.num_selected:.1%})"
             )
         if self.of_embeddings:
-            mean = self.gradient_bound / max(float(self.weights.sum()), 1e-300)
+            distances = self.gradient_bound - sum(figures.cap_bound for figures in self.figures)
+            mean = distances / max(float(self.weights.sum()), 1e-300)
             lines.append(
-                f"coverage: distance of a row to its selected row {mean:.4g} on average, {self.gradient_bound:.4g} in "
-                f"all; error of the weighted sum {self.gradient_error:.4g}"
+                f"coverage: distance of a row to its selected row {mean:.4g} on average, {distances:.4g} in all; "
+                f"error of the weighted sum {self.gradient_error:.4g}"
             )
         else:
             lines.append(f"gradient error {self.gradient_error:.4g}, guaranteed at most {self.gradient_bound:.4g}")
@@ -302,6 +314,8 @@ class Selection:
             share = "" if wrong is None else f", {wrong.expected_at_random / wrong.num_selected:.1%} contradicted"
             what = "distances" if self.of_embeddings else "bound"
             lines.append(f"  as many random rows: {what} about {self.random_bound:.3g}{share}")
+        if self.num_capped:
+            lines.append(f"  {self.num_capped:,} of {len(self):,} weights capped")
         lines += [] if self.reference is None else self.reference.lines()
         lines += [f"{'class':>14} {'survivors':>10} {'selected':>9} {'bound':>10} {'error':>10} {'heaviest':>9} method"]
         for figures in self.figures[:_MAX_CLASSES_SHOWN]:
@@ -327,7 +341,7 @@ def _on_one_line(text: Any) -> str:
 def count_reasons(reason: np.ndarray) -> dict[str, int]:
     """How many rows were rejected for each reason, in words."""
     counts = np.bincount(reason, minlength=len(Reason)).tolist()
-    return {code.describe(): counts[code] for code in (*REJECTED, Reason.COPY, Reason.LOW_QUALITY) if counts[code]}
+    return {code.describe(): counts[code] for code in _ALL_REJECTED if counts[code]}
 
 
 def row_columns(

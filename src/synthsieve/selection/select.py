@@ -17,6 +17,7 @@ from synthsieve.selection.gradients import outer_product_factors
 from synthsieve.selection.input import Input, Reference, read_input
 from synthsieve.selection.kernels.blocks import row_blocks
 from synthsieve.selection.options import AUTO, Curvature, SelectionOptions
+from synthsieve.selection.outliers import outliers
 from synthsieve.selection.reference import ReferenceFigures, coverage_of
 from synthsieve.selection.result import Contradicted, Selection, count_reasons, lost_class_notes
 from synthsieve.selection.validation import product_device
@@ -95,7 +96,7 @@ def select(
         features, arrays, classes=classes, reference=reference, reference_labels=reference_labels, encoder=encoder,
         options=options,
     )  # fmt: skip
-    filtered = _filter(given, options, ceiling_score)
+    filtered = _without_outliers(given, _filter(given, options, ceiling_score), options, curvature_state)
     kept = None if filtered.survivors.kept.all() else np.flatnonzero(filtered.survivors.kept).astype(np.int32)
     points, split, state = _points(given, kept, options, curvature_state)
     every, real = slice(None) if kept is None else kept, given.reference
@@ -256,6 +257,22 @@ def _filter(given: Input, options: SelectionOptions, ceiling_score: Callable[[fl
         options = replace(options, entropy_ceiling=search_ceiling(entropy, ceiling_score).ceiling)
     survivors = filter_rows(entropy, given.labels, compared, options)
     return _Filtered(_also_rejected(survivors, given.rejected), predicted, entropy, notes)
+
+
+def _without_outliers(
+    given: Input, filtered: _Filtered, options: SelectionOptions, state: CurvatureState | None
+) -> _Filtered:
+    """Also rejected: outliers among the survivors, by the distances that the selection uses."""
+    if not options.outlier_fraction:
+        return filtered
+    survivors = filtered.survivors
+    kept = np.flatnonzero(survivors.kept).astype(np.int32)
+    points, split, _ = _points(given, kept, options, state)
+    make = points.__getitem__ if isinstance(points, np.ndarray) else points.make
+    rng = numpy_stream(options.seed, "selection.outliers")
+    reason = survivors.reason.copy()
+    reason[kept[outliers(make, given.labels[kept], options.outlier_fraction, split=split, rng=rng)]] = Reason.OUTLIER
+    return filtered._replace(survivors=Survivors(reason, survivors.ceiling))
 
 
 def check_can_filter(options: SelectionOptions, *, has_output: bool) -> None:

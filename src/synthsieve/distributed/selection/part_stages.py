@@ -17,6 +17,7 @@ import numpy as np
 from synthsieve.distributed.selection.job import ClassPlan, SelectionJob
 from synthsieve.distributed.selection.partition import split
 from synthsieve.io.random_streams import derive_seed
+from synthsieve.selection.measure import Capped, ClassPoints, cap_class, scaling_of
 from synthsieve.selection.options import Method
 from synthsieve.selection.result import Selection
 
@@ -66,7 +67,7 @@ def _coreset(
     return coreset(
         points,
         np.full(len(points), plan.label, dtype=np.int32),
-        replace(job.options, **{"n_jobs": 1, "epsilon": None, **options}),
+        replace(job.options, **{"n_jobs": 1, "epsilon": None, "max_weight": None, **options}),
         rng=np.random.Generator(np.random.PCG64(entropy)),
         sample_weight=weight,
         names=job.classes,
@@ -212,13 +213,19 @@ def assign_points(job: SelectionJob, classes: tuple[ClassPlan, ...], part: int) 
     }
 
 
-def picks_of(job: SelectionJob, plan: ClassPlan) -> tuple[np.ndarray, np.ndarray]:
-    """Rows and weights of a class's picks, in pick order."""
-    if plan.splits is None:
-        rows, weights = (np.array(job.work.load("parts", plan.first_part, key)) for key in ("row", "weights"))
-        return rows, weights
-    rows = np.array(job.work.load("classes", plan.label, "row"))
-    weights = np.zeros(len(rows))
+def picks_of(job: SelectionJob, plan: ClassPlan) -> tuple[np.ndarray, Capped]:
+    """Rows and weights of a class's picks, in pick order, the weights within the cap."""
+    single = plan.splits is None
+    kind, number = ("parts", plan.first_part) if single else ("classes", plan.label)
+    rows, points = np.array(job.work.load(kind, number, "row")), job.work.load(kind, number, "points")
+    weights = np.array(job.work.load(kind, number, "weights")) if single else _weights_of(job, plan, len(rows))
+    of_class = ClassPoints(points, np.arange(len(rows), dtype=np.int32), weights, None)
+    return rows, cap_class(of_class, of_class.rows, weights, job.options.max_weight, scaling_of(of_class))
+
+
+def _weights_of(job: SelectionJob, plan: ClassPlan, count: int) -> np.ndarray:
+    """The weights of the picks of a class in several parts (count,)."""
+    weights = np.zeros(count)
     for part in plan.parts:
         weights[job.work.load("parts", part, "ordinal")] += job.work.load("parts", part, "weight_of_pick")
-    return rows, weights
+    return weights

@@ -198,23 +198,26 @@ def _choose(
     figures, picks = [], []
     difference = np.zeros(1)
     for plan in classes:
-        rows, weights = part_stages.picks_of(job, plan)
+        rows, capped = part_stages.picks_of(job, plan)
+        weights = capped.weights
         picks.append((rows, np.arange(len(rows)), weights))
         local = [first[part] for part in plan.parts]
         measured = local if plan.splits is None else [assigned[part] for part in plan.parts]
-        of_class = np.sum([np.array(result["difference"]) for result in measured], axis=0)
+        of_class = np.sum([np.array(result["difference"]) for result in measured], axis=0) + capped.difference
         difference = difference + of_class
         one = ClassFigures(
             label=plan.label,
             size=plan.size,
             distinct=sum(result["distinct"] for result in measured),
             selected=len(weights),
-            weight=float(weights.sum()),
-            gradient_bound=float(sum(result["bound"] for result in measured)),
+            weight=float(plan.size),
+            gradient_bound=float(sum(result["bound"] for result in measured)) + capped.bound,
             gradient_error=length(of_class),
             heaviest=float(weights.max() / plan.size),
             method=Method(next(result["method"] for result in local if "method" in result)),
             exchanges=sum(result.get("exchanges", 0) for result in (*local, merged[plan.place])),
+            capped=capped.number,
+            cap_bound=capped.bound,
         )
         figures.append(one)
         if plan.splits is not None:

@@ -12,6 +12,7 @@ from synthsieve.selection.kernels.dense import MAX_PAIRS, PRODUCT
 from synthsieve.selection.kernels.facility_location import GATHERED_NUMBERS
 from synthsieve.selection.kernels.workers import available_cores
 from synthsieve.selection.options import Method, SelectionOptions, one_of
+from synthsieve.selection.outliers import BLOCK, MAX_CANDIDATES
 
 # Code, threads and buffers that do not grow with the points: blocks of rows (see `blocks`) and their results.
 _FIXED = 24_000_000
@@ -134,6 +135,11 @@ def estimate_filter(num_rows: int) -> int:
 def estimate_curvature(num_rows: int, num_classes: int) -> int:
     """Bytes for preconditioning: gradients of all classes, averaged and divided, and a diagonal for each class."""
     return 8 * num_classes * (4 * num_rows + 4 * num_classes)
+
+
+def estimate_outliers(num_rows: int, num_dims: int) -> int:
+    """Bytes to find the outliers of a class: its rows twice in float64, and blocks of products and neighbours."""
+    return 16 * min(num_rows, MAX_CANDIDATES) * num_dims + 6 * 8 * min(BLOCK, num_rows * max(num_rows, num_dims))
 
 
 def in_megabytes(size: int) -> str:
