@@ -98,7 +98,7 @@ package: $(STAMP)
 
 # Some tests with the lowest versions that pyproject.toml allows; OLDEST keeps the environment.
 OLDEST ?= .oldest
-OLDEST_TESTS ?= tests/selection tests/sampling tests/models tests/test_settings.py tests/test_reference.py
+OLDEST_TESTS ?= tests/selection tests/sampling tests/models tests/estimators tests/data/test_table_cells.py tests/data/test_download.py tests/test_settings.py tests/test_reference.py
 test-oldest:
 	@$(PYTHON) -m tests.packaging --oldest --folder $(OLDEST) $(OLDEST_TESTS)
 

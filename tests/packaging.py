@@ -19,7 +19,7 @@ import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.matrix import ROOT, pythons
+from tests.matrix import ROOT, pythons, requirements_stamp
 
 STEPS = ("--set", "training.steps=5", "--set", "augmentation.steps=2", "--set", "comparison.baselines=false")
 RUN = ("run", "digits", "-o", "out", "--quick", "--workers", "1", *STEPS)
@@ -32,7 +32,7 @@ IN_SDIST += (
     "tests/packaging.py",
 )
 IN_SDIST += ("tests/snapshots/help/run.txt", "benchmarks/README.md", "src/synthsieve/presets/table-minutes.toml")
-TEST_TOOLS = ("pytest>=8", "hypothesis>=6.100", "pandas>=2.2", "mpmath>=1.3")
+TEST_TOOLS = ("pytest>=8", "hypothesis>=6.100", "pandas>=2.2", "mpmath>=1.3", "tokenizers>=0.20")
 
 
 def lowest_versions() -> list[str]:
@@ -50,11 +50,16 @@ def missing_in_sdist(path: Path) -> list[str]:
     return [name for name in IN_SDIST if name not in names]
 
 
-def new_environment(python: Path, folder: Path) -> Path:
-    """The interpreter of an empty environment."""
-    shutil.rmtree(folder, ignore_errors=True)
-    subprocess.run([python, "-m", "venv", folder], check=True)
-    return folder / "bin" / "python"
+def environment(python: Path, folder: Path, *requirements: str) -> Path:
+    """The interpreter of an environment with `requirements` only; kept until pyproject.toml or constraints change."""
+    stamp, wanted = folder / ".installed", "\n".join((str(python), requirements_stamp(), *requirements))
+    inner = folder / "bin" / "python"
+    if not (inner.exists() and stamp.is_file() and stamp.read_text(encoding="utf-8") == wanted):
+        shutil.rmtree(folder, ignore_errors=True)
+        subprocess.run([python, "-m", "venv", folder], check=True)
+        install(inner, *requirements)
+        stamp.write_text(wanted, encoding="utf-8")
+    return inner
 
 
 def install(python: Path, *words: str) -> None:
@@ -67,8 +72,9 @@ def try_wheel(wheel: Path, folder: Path) -> int:
     """Install the wheel on each Python, train and predict a little with it; how many failed."""
     failed = 0
     for version, python in pythons().items():
-        inner = new_environment(python.path, folder / f"venv-{version}")
-        install(inner, "-c", str(ROOT / "constraints.txt"), str(wheel))
+        constraints = str(ROOT / "constraints.txt")
+        inner = environment(python.path, folder / f"venv-{version}", "-c", constraints, str(wheel))
+        install(inner, "--no-deps", "--force-reinstall", str(wheel))  # where the environment was kept
         work = folder / f"work-{version}"
         shutil.rmtree(work, ignore_errors=True)
         work.mkdir()
@@ -87,19 +93,18 @@ def try_wheel(wheel: Path, folder: Path) -> int:
 def try_oldest(folder: Path, tests: Sequence[str]) -> int:
     """Run tests with the lowest versions on the lowest Python; the exit code of pytest."""
     version, python = min(pythons().items())
-    inner = new_environment(python.path, folder / f"venv-{version}")
     versions = lowest_versions()
     print(f"Python {version}: {' '.join(versions)}", flush=True)
-    install(inner, *versions, *TEST_TOOLS)
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    inner = environment(python.path, folder / f"venv-{version}", *versions, *TEST_TOOLS)
+    variables = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     command = [inner, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests]
-    return subprocess.run(command, cwd=ROOT, env=environment).returncode
+    return subprocess.run(command, cwd=ROOT, env=variables).returncode
 
 
 def main(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("paths", nargs="*", help="the folder of the wheel, or tests with --oldest")
-    parser.add_argument("--folder", type=Path, required=True, help="where environments are made")
+    parser.add_argument("--folder", type=Path, required=True, help="where environments are kept")
     parser.add_argument("--oldest", action="store_true", help="tests with the lowest versions")
     given = parser.parse_args(words)
     folder = given.folder.resolve()

@@ -43,6 +43,7 @@ SMALL = {
     "augmentation.steps": 10,
     "augmentation.pool_size": 100,
 }
+STRINGS = np.dtypes.StringDType() if hasattr(np.dtypes, "StringDType") else object  # NumPy 2
 EQUIVALENT = "steps see random mini-batches: a weight of two is a row twice in expectation, not to the last bit"
 EXPECTED_FAILURES = {
     "check_classifiers_classes": "it uses -1 as a class, and -1 means unlabelled here, as in sklearn.semi_supervised",
@@ -141,7 +142,7 @@ def test_any_labels_and_any_word_for_unlabelled(clouds, fitted, labels, hidden):
         (pd.array([True, False, None], dtype="boolean"), [False, True], [1, 0, -1]),
         (pd.Categorical(["b", "a", None]), ["a", "b"], [1, 0, -1]),
         (pa.chunked_array([["b", "a", None]]), ["a", "b"], [1, 0, -1]),
-        (np.array(["b", "a", ""], dtype=np.dtypes.StringDType()), ["a", "b"], [1, 0, -1]),
+        (np.array(["b", "a", ""], dtype=STRINGS), ["a", "b"], [1, 0, -1]),
     ],
 )
 def test_labels_of_any_container_keep_their_type(given, classes, y):

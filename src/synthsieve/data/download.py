@@ -128,6 +128,7 @@ def fetch(file: RemoteFile, folder: Path, *, base_url: str, progress: Progress) 
             open(target, "wb") as stream,
         ):
             response.raise_for_status()
+            response.raw.enforce_content_length = True  # the default only since urllib3 2
             for block in response.iter_content(BLOCK):
                 stream.write(block)
                 if stream.tell() > file.size:

@@ -415,6 +415,8 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
             weights = _check_sample_weight(
                 sample_weight, np.empty((count, 1)), dtype=np.float64, ensure_non_negative=True
             )
+            if not weights.any():  # newer versions of scikit-learn refuse this themselves
+                raise ValueError("sample_weight is zero for every row: give at least one row a positive weight")
             parts = {name: None if part is None else part[weights > 0] for name, part in parts.items()}
             parts["weights"] = weights[weights > 0] / weights[weights > 0].mean()
         if unlabeled_X is not None and rows_of(unlabeled_X):

@@ -14,6 +14,7 @@ from synthsieve.data.dataset import InputSpec
 from synthsieve.errors import ConfigError
 from synthsieve.models.generator import Generator
 from synthsieve.models.modalities import Networks, Tower
+from synthsieve.models.networks.layers import default_device
 from synthsieve.models.networks.text import NextWord, SentenceEncoder, make_next_word, make_sentence_encoder
 from synthsieve.settings import ModelSettings, NetworkKind
 
@@ -127,7 +128,7 @@ def _vectors(input_spec: InputSpec) -> Tensor:
     """The initial embedding of each word, from input_spec. (vocabulary, embedding)."""
     vocabulary, *_, text = input_spec.details
     vectors = np.frombuffer(base64.b64decode(text), dtype="<f2").reshape(vocabulary, -1)
-    return torch.from_numpy(vectors.astype(np.float32)).to(torch.get_default_device())
+    return torch.from_numpy(vectors.astype(np.float32)).to(default_device())
 
 
 NETWORKS = Networks(make_encoder, make_generator)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch import nn
 
 from synthsieve.io.random_streams import torch_stream
+from synthsieve.models.networks.layers import build
 from synthsieve.models.networks.mlp import MLP, InputGradient
 from synthsieve.settings import Activation
 from tests.models.networks.kinks import away_from_kinks
@@ -64,3 +66,16 @@ def test_initial_weights_come_from_rng_only() -> None:
 def test_invalid_sizes(sizes: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match="sizes"):
         MLP(sizes, rng=torch_stream(0, "weights"))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda rng: MLP((65536, 65536), rng=rng),
+        lambda rng: build(lambda: nn.Linear(65536, 65536), rng=rng),
+    ],
+)
+def test_on_meta_no_memory_is_taken(make):
+    with torch.device("meta"):
+        network = make(torch.Generator(device="cpu"))
+    assert {weight.device.type for weight in network.parameters()} == {"meta"}

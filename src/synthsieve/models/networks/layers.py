@@ -17,12 +17,17 @@ from synthsieve.settings import Norm, View
 Built = TypeVar("Built", bound=nn.Module)
 
 
+def default_device() -> torch.device:
+    """Where new tensors are made; `torch.get_default_device` of torch 2.4 does not see `with torch.device(...)`."""
+    return torch.empty(0).device
+
+
 def build(make: Callable[[], Built], *, rng: torch.Generator) -> Built:
     """The module that `make` returns, with weights drawn from `rng` and never from the global random state.
 
     Convolutions preserve the variance of the signal through an activation, linear layers without one; biases are zero.
     """
-    device = torch.get_default_device()
+    device = default_device()
     with torch.device("meta"):
         module = make()
     module = module.to_empty(device=device)

@@ -13,6 +13,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
+from synthsieve.models.networks.layers import default_device
 from synthsieve.settings import Activation
 
 LEAKY_SLOPE = 0.2
@@ -45,7 +46,7 @@ class MLP(nn.Module):
         self.sizes = tuple(sizes)
         self.activation = activation
         # skip_init: nn.Linear would draw its initial weights from the global random state.
-        device = torch.get_default_device()
+        device = default_device()
         self.layers = nn.ModuleList(
             nn.utils.skip_init(nn.Linear, fan_in, fan_out, device=device) for fan_in, fan_out in pairwise(self.sizes)
         )
