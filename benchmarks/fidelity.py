@@ -32,6 +32,7 @@ from synthsieve.io.random_streams import numpy_stream
 from synthsieve.models.chains import DrawSettings
 from synthsieve.models.generate import chain_seeds, decode
 from synthsieve.training.defaults import settings_for
+from synthsieve.training.reference_file import attach_or_fit
 from synthsieve.training.run_dir import RunDirectory
 
 IN_PICTURE = 20  # samples of each class
@@ -63,6 +64,7 @@ def measure(path: Path, oracle: OracleClassifier, per_class: int, picture: Path 
     """Figures of one run, by the kind of image."""
     run = RunDirectory.open(path)
     model, dataset, seed = run.load_model(), run.origin.load(), run.settings.seed
+    attach_or_fit(run, model, dataset)
     rng = numpy_stream(seed, "fidelity")
     test_x, test_y = part_of(dataset, run.split, "test")
     count = per_class * model.num_classes
