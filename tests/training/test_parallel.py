@@ -79,9 +79,11 @@ def test_the_shards_of_the_ranks_are_all_rows():
     assert shard_rng(rng, ProcessGroup()) is rng
 
 
-def test_alone_nothing_is_wrapped_and_nothing_is_sent():
-    loss = torch.ones(())
-    assert SINGLE_PROCESS.sync_gradients(torch.nn.Linear(1, 1))(loss) is loss
+def test_alone_nothing_is_sent():
+    loss, weight = torch.ones(()), torch.nn.Parameter(torch.ones(2))
+    (2 * weight).sum().backward()
+    SINGLE_PROCESS.average_gradients([weight, torch.nn.Parameter(torch.ones(1))])
+    assert weight.grad.tolist() == [2, 2]
     assert SINGLE_PROCESS.mean(loss) is loss
     SINGLE_PROCESS.wait()
     assert SINGLE_PROCESS.first
@@ -108,7 +110,7 @@ def test_processes_that_stand_at_different_steps_are_refused():
 
 def test_means_over_a_batch_are_refused_where_no_process_has_it():
     with raises(ConfigError, "batch-norm-in-parallel"):
-        ProcessGroup(0, 2).sync_gradients(torch.nn.Sequential(torch.nn.BatchNorm2d(3)))
+        ProcessGroup(0, 2).check_model(torch.nn.Sequential(torch.nn.BatchNorm2d(3)))
 
 
 def test_numbers_in_main_memory_never_need_a_gpu():

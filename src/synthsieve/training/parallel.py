@@ -1,12 +1,13 @@
 """Data-parallel training: `torchrun --nproc-per-node 2 -m synthsieve fit ...`.
 
-Every process has every size-th row of each batch, and gradients are averaged by DistributedDataParallel. All processes
-hold the same random generators in the same state, draw for the whole batch and keep their own rows. So the number of
-processes changes nothing but the last bits of sums: not the noise, not the checkpoint, not the result.
+Every process has every size-th row of each batch, and gradients are averaged after `backward`. All processes hold the
+same random generators in the same state, draw for the whole batch and keep their own rows. So the number of processes
+changes nothing but the last bits of sums: not the noise, not the checkpoint, not the result.
 """
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
 import threading
@@ -70,21 +71,25 @@ class ProcessGroup:
             for array in arrays:
                 distributed.all_reduce(torch.from_numpy(array))
 
-    def sync_gradients(self, model: nn.Module) -> Callable[[Tensor], Tensor]:
-        """A function that a loss passes through before `backward`, so that gradients are averaged over processes.
+    def average_gradients(self, parameters: Sequence[nn.Parameter]) -> None:
+        """Replace the gradients by their means over all processes, whose losses have the same graph."""
+        gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+        if self.single or not gradients:
+            return
+        mean = torch.cat([gradient.flatten() for gradient in gradients])
+        distributed.all_reduce(mean)
+        mean /= self.size
+        for gradient, part in zip(gradients, mean.split([gradient.numel() for gradient in gradients]), strict=True):
+            gradient.copy_(part.view_as(gradient))
 
-        DistributedDataParallel expects one forward for each backward, but our losses pass through the networks several
-        times. So the loss is wrapped instead of a network; its graph is built on the plain modules.
-        """
-        if self.single:
-            return _identity
-        if any(isinstance(part, nn.BatchNorm2d) for part in model.modules()):
+    def check_model(self, model: nn.Module) -> None:
+        """Refuse networks that need the whole batch where each process has a part of it."""
+        if not self.single and any(isinstance(part, nn.BatchNorm2d) for part in model.modules()):
             raise ConfigError(
                 "model.norm=batch needs the whole batch, but each process has a part of it: set model.norm=group, or"
                 " train in one process",
                 code="batch-norm-in-parallel",
             )
-        return nn.parallel.DistributedDataParallel(_LossWrapper(model), find_unused_parameters=True)
 
     def wait(self) -> None:
         """Wait until all processes are here."""
@@ -136,21 +141,6 @@ def shard_rng(rng: torch.Generator, group: ProcessGroup) -> torch.Generator:
     return sharded
 
 
-class _LossWrapper(nn.Module):
-    """Holds the networks, so that their gradients are averaged, and passes the loss on."""
-
-    def __init__(self, model: nn.Module) -> None:
-        super().__init__()
-        self.model = model
-
-    def forward(self, loss: Tensor) -> Tensor:
-        return loss.clone()
-
-
-def _identity(loss: Tensor) -> Tensor:
-    return loss
-
-
 def is_restart() -> bool:
     """Whether torchrun started this process again after another one failed (`--max-restarts`)."""
     return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
@@ -190,9 +180,13 @@ def init_process_group() -> Iterator[ProcessGroup]:
 def _join(backend: str) -> None:
     """Join by torchrun's store.
 
+    Modules of torch that are imported later, by the first step of an optimiser say, would hold the group as the default
+    of an argument: its threads would then outlive it, and may abort the process at its exit. So import them first.
+
     After a restart it still has the addresses of processes that are gone. On one machine, where all count the same
     restarts, each attempt therefore uses its own prefix.
     """
+    importlib.import_module("torch._dynamo")
     if os.environ.get("GROUP_WORLD_SIZE") != "1" or not is_restart():
         distributed.init_process_group(backend)
         return

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
@@ -36,7 +35,6 @@ class TrainState:
         data_hash: identifies data and split; a checkpoint of other data is refused.
         metrics: what the last step measured.
         group: the processes that train this model, each with its rows of every batch.
-        sync_gradients: what losses pass through on their way to `backward`.
     """
 
     settings: Settings
@@ -48,11 +46,10 @@ class TrainState:
     step: int = 0
     metrics: dict[str, float] = field(default_factory=dict)
     group: ProcessGroup = SINGLE_PROCESS
-    sync_gradients: Callable[[Tensor], Tensor] = field(init=False)
 
     def __post_init__(self) -> None:
         attach_rng(self.model, self.rngs["dropout"])
-        self.sync_gradients = self.group.sync_gradients(self.model)
+        self.group.check_model(self.model)
 
     def update(self, name: str, loss: Tensor, **metrics: Tensor) -> None:
         """One step of optimiser `name` down `loss`; `metrics` are recorded for the history.
@@ -69,10 +66,12 @@ class TrainState:
         for group in optimiser.param_groups:
             group["lr"] = group["base_lr"] * rate_at(self.step, self.settings)
         optimiser.zero_grad(set_to_none=True)
-        self.sync_gradients(loss).backward()
+        loss.backward()
+        parameters = [parameter for group in optimiser.param_groups for parameter in group["params"]]
+        self.group.average_gradients(parameters)
         limit = self.settings.training.clip_gradient
         if limit is not None:
-            nn.utils.clip_grad_norm_([p for group in optimiser.param_groups for p in group["params"]], limit)
+            nn.utils.clip_grad_norm_(parameters, limit)
         optimiser.step()
 
     def autocast(self) -> AbstractContextManager[Any]:
