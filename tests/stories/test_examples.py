@@ -4,11 +4,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.finished import finished_run
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
+@pytest.mark.slow
 def test_generate_and_select(tmp_path):
     command = [sys.executable, EXAMPLES / "generate_and_select.py", "--out", tmp_path / "out", "--steps", "60"]
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=True, encoding="utf-8")
@@ -27,6 +30,7 @@ def test_select_only():
     assert shares[0] < 90 < 97 < shares[1]
 
 
+@pytest.mark.slow
 def test_sound(tmp_path):
     command = [sys.executable, EXAMPLES / "sound.py", "--out", tmp_path / "out", "--steps", "15"]
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=True, encoding="utf-8")
@@ -55,6 +59,7 @@ def test_text(tmp_path):
     assert len((tmp_path / "out" / "samples.csv").read_text(encoding="utf-8").splitlines()) == 11
 
 
+@pytest.mark.slow
 def test_embeddings():
     command = [sys.executable, EXAMPLES / "embeddings.py", "--steps", "30"]
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=True, encoding="utf-8")
@@ -64,6 +69,7 @@ def test_embeddings():
     assert all(" do I " in line for line in drawn)
 
 
+@pytest.mark.slow
 def test_own_modality():
     command = [sys.executable, EXAMPLES / "own_modality_used.py", "--steps", "40"]
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=True, encoding="utf-8")
@@ -71,6 +77,7 @@ def test_own_modality():
     assert len(done.stdout.strip().splitlines()) == 9
 
 
+@pytest.mark.slow
 def test_image(tmp_path):
     command = [sys.executable, EXAMPLES / "image.py", "--out", tmp_path / "out", "--steps", "30"]
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=True, encoding="utf-8")
@@ -79,6 +86,7 @@ def test_image(tmp_path):
     assert (tmp_path / "out" / "kept.png").stat().st_size > 500
 
 
+@pytest.mark.slow
 def test_figures(tmp_path):
     out = finished_run("digits", tmp_path)
     command = [sys.executable, EXAMPLES / "figures.py", out, "--out", tmp_path / "figures"]

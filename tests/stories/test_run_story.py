@@ -161,6 +161,7 @@ def test_repeated_command_trains_nothing(whole, copy, in_process_pool):
     assert {**again, **paths} == {**output, **paths}
 
 
+@pytest.mark.slow
 def test_missing_baselines_are_added_to_a_finished_run(whole, copy, in_process_pool):
     _, output = whole
     for folder in (copy / "seed-3" / SUPERVISED_BASELINE.slug, copy / "seed-3" / "baselines"):
@@ -409,6 +410,7 @@ def wait_for_the_last_of(group):
     raise AssertionError("a process goes on")
 
 
+@pytest.mark.slow
 def test_cross_fitting_with_few_labels(tmp_path, in_process_pool):
     source, out = write_table(tmp_path / "table.csv", 40), tmp_path / "out"
     settings = [word for setting in SMALL_SETTINGS for word in ("--set", setting)]

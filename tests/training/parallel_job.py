@@ -72,7 +72,7 @@ def main(out):
                 [train_state.metrics[name] for name in sorted(train_state.metrics)], dtype=torch.float64
             )
             save_file(state, out)
-    threads = [Path(name).read_text() for name in glob("/proc/self/task/*/comm")]
+    threads = [Path(name).read_text(encoding="utf-8") for name in glob("/proc/self/task/*/comm")]
     assert not any("gloo" in name for name in threads), threads  # one that outlives the group may abort at the exit
 
 

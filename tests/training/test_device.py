@@ -53,6 +53,7 @@ def test_another_device_learns_the_same(kind, tmp_path):
     assert not any(value.is_floating_point() and not value.isfinite().all() for value in other_values.values())
 
 
+@pytest.mark.slow
 def test_every_method_of_the_benchmark_learns_the_same_on_another_device(tmp_path):
     run_far_job(tmp_path, "benchmark")
 
