@@ -37,6 +37,15 @@ def test_offline_and_no_wider_than_a_phone(kind, address, new_context):
     assert page.locator(".verdict").is_visible()
 
 
+def test_captions_of_wide_tables_fit_a_phone(address, new_context):
+    page = new_context(viewport=PHONE).new_page()
+    page.goto(address("digits"))
+    page.evaluate("document.querySelectorAll('details').forEach((fold) => (fold.open = true))")
+    edges = page.evaluate("[...document.querySelectorAll('caption')].map(one => one.getBoundingClientRect().right)")
+    assert edges
+    assert max(edges) <= PHONE["width"]
+
+
 @pytest.mark.parametrize("kind", PAGES)
 @pytest.mark.parametrize("colours", ["light", "dark"])
 def test_axe_finds_nothing_serious(kind, colours, address, new_context, severe):
