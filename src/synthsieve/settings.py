@@ -331,6 +331,11 @@ class TrainingSettings(_Section):
     latent_smoothness_radius: float = Field(1.0, ge=0, description="Length of r, in latent units.")
     latent_smoothness_latents: Latents = Field(Latents.STYLE, description="Which latents r may change.")
     latent_smoothness_ramp: int = Field(500, ge=1, description="Steps over which that weight rises from 0.")
+    graph_weight: float = Field(
+        0.0, ge=0, description="Weight of the labels that a graph of nearest neighbours gives unlabelled x."
+    )
+    graph_neighbors: int = Field(5, ge=1, le=1000, description="Neighbours that each x has in this graph.")
+    graph_until: float = Field(1.0, gt=0, le=1, description="That weight falls to 0 over this share of training.steps.")
     label_tower_elbo_scale: float = Field(0.0, ge=0, le=1, description="Factor on the label tower's ELBO gradient.")
     label_kl_weight: float = Field(0.0, ge=0, description="Weight of KL(q || p0) of the label tower.")
     logit_penalty: float = Field(0.0, ge=0, description="L2 penalty on class logits and on f.")

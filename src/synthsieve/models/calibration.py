@@ -99,8 +99,10 @@ def fit_temperature(probabilities: np.ndarray, y: np.ndarray) -> float:
     return round(math.exp(float(found.x)), 4)
 
 
-def match_shares(probabilities: np.ndarray, shares: np.ndarray) -> np.ndarray:
-    """Offsets b with mean over rows of softmax(log p + b) = `shares` (num_classes,); their mean is 0.
+def match_shares(probabilities: np.ndarray, shares: np.ndarray, *, limit: float = MAX_OFFSET) -> np.ndarray:
+    """Offsets b with mean over rows of softmax(log p + b) = `shares` (num_classes,), or as near as `limit` lets them.
+
+    Their mean is 0.
 
     They maximise the concave sum_y shares_y b_y - mean logsumexp(log p + b). `probabilities` (n, num_classes) are of
     rows that occur as often as in the population.
@@ -117,7 +119,7 @@ def match_shares(probabilities: np.ndarray, shares: np.ndarray) -> np.ndarray:
         mean = np.exp(moved - total[:, None]).mean(axis=0)
         return float(total.mean() - shares @ offsets), mean - shares
 
-    limits = [(-MAX_OFFSET, MAX_OFFSET)] * num_classes
+    limits = [(-limit, limit)] * num_classes
     found = minimize(loss, np.zeros(num_classes), jac=True, method="L-BFGS-B", bounds=limits, options={"ftol": 1e-12})
     return np.asarray(found.x - found.x.mean())
 

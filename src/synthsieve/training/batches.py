@@ -40,6 +40,7 @@ class BatchSource:
         if len(split.unlabeled) and settings.training.objective is Objective.JOINT:
             self.rows["unlabeled"] = split.unlabeled
             self._order("unlabeled", "unlabeled", len(split.unlabeled), settings.training.batch_unlabeled)
+        self.graph_labels = data.graph_labels(settings) if "unlabeled" in self.rows else None
 
     def add(self, extra_data: ExtraData) -> None:
         """Include these in the batches from now on."""
@@ -62,6 +63,7 @@ class BatchSource:
             labeled_y=torch.from_numpy(self.y[rows["labeled"]]),
             labeled_weights=None if self.weights is None else torch.from_numpy(self.weights[rows["labeled"]]).float(),
             class_shares=self.class_shares,
+            graph_labels=None if self.graph_labels is None else torch.from_numpy(self.graph_labels[picks["unlabeled"]]),
             unlabeled_x=self._encoded(self.x[rows.get("unlabeled", np.empty(0, dtype=np.int64))]),
             **{name: self._take(name, picks[name]) for name in self._extra},
         )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
 from scipy.stats import chisquare
 
-from synthsieve.data.dataset import Dataset
+from synthsieve.data.dataset import Dataset, Kind
 from synthsieve.data.modalities.encoding import Encoding
 from synthsieve.data.modalities.registry import fit_encoding
 from synthsieve.data.splits import Split, split_dataset
@@ -19,6 +19,7 @@ from synthsieve.io.random_streams import numpy_stream
 from synthsieve.models.calibration import Calibration, fit_temperature, match_shares
 from synthsieve.models.classifier import GenerativeClassifier
 from synthsieve.settings import ClassPrior, Metric, Settings
+from synthsieve.training.graph_labels import graph_labels
 from synthsieve.training.parallel import SINGLE_PROCESS, ProcessGroup
 from synthsieve.training.state import CPU, TrainState, init
 
@@ -52,6 +53,7 @@ class TrainingData:
     dataset: Dataset
     split: Split
     encoding: Encoding
+    _graph_labels: dict[tuple[int, int], np.ndarray] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def prepare(cls, dataset: Dataset, settings: Settings) -> TrainingData:
@@ -71,6 +73,29 @@ class TrainingData:
         if settings.data.balanced:
             return None
         return class_shares(self.dataset.train.y[self.split.labeled], len(self.split.classes))
+
+    def graph_labels(self, settings: Settings) -> np.ndarray | None:
+        """p(y given x) of the unlabelled rows by a graph of neighbours, float32 (m, num_classes); None if unused."""
+        if not settings.training.graph_weight:
+            return None
+        if self.dataset.kind == Kind.TEXT:
+            message = (
+                "training.graph_weight needs distances, and sentences have none: use 0, or embeddings (--features)"
+            )
+            raise ConfigError(message, code="graph-of-text")
+        neighbors, split = settings.training.graph_neighbors, self.split
+        if (neighbors, settings.seed) not in self._graph_labels:
+            x = self.dataset.train.x
+            self._graph_labels[neighbors, settings.seed] = graph_labels(
+                self.encoding.encode(x[split.labeled]),
+                self.dataset.train.y[split.labeled],
+                self.encoding.encode(x[split.unlabeled]),
+                num_classes=len(split.classes),
+                neighbors=neighbors,
+                class_shares=self.class_shares(settings),
+                rng=numpy_stream(settings.seed, "graph labels"),
+            )
+        return self._graph_labels[neighbors, settings.seed]
 
     def score_validation(self, model: GenerativeClassifier, settings: Settings) -> tuple[Metrics | None, Calibration]:
         """The model's scores on the validation rows, None without any, and its calibration.

@@ -39,6 +39,7 @@ class Batch:
         labeled_weights: (n,), of mean about 1; None where all weights are equal.
         unlabeled_x: (m, *shape); empty without unlabelled data, and for supervised training.
         class_shares: (num_classes,), how often each class is expected among unlabelled x; None: all equally often.
+        graph_labels: (m, num_classes), p(y given x) of the unlabelled x by a graph of neighbours; None without it.
         synthetic: of the coreset that step 7 selected, or drawn around the labelled x; None before it.
         pseudo: unlabelled x with the label predicted; None without them.
     """
@@ -48,6 +49,7 @@ class Batch:
     unlabeled_x: Tensor
     labeled_weights: Tensor | None = None
     class_shares: Tensor | None = None
+    graph_labels: Tensor | None = None
     synthetic: Examples | None = None
     pseudo: Examples | None = None
 
@@ -165,14 +167,14 @@ def _two_passes(state: TrainState, batch: Batch, encode: Callable[[Tensor], Post
     """q of the examples with a class, with dropout; and q of the unlabelled x, without: targets should not be noisy.
 
     A batch norm takes its running statistics from the unlabelled x alone, which vary more and are seen as in
-    prediction. Only mutual information needs a gradient in their pass.
+    prediction. Only mutual information and graph labels need a gradient in their pass.
     """
-    encoder, x = state.model.encoder, batch.classified_x()
+    encoder, settings, x = state.model.encoder, state.settings.training, batch.classified_x()
     if not len(batch.unlabeled_x):
         return encode(x), encode(x)[:0]
     with fixed_statistics(encoder):
         labeled = encode(x)
-    needs_gradient = state.settings.training.mutual_information_weight > 0
+    needs_gradient = max(settings.mutual_information_weight, settings.graph_weight) > 0
     with without_dropout(encoder), torch.set_grad_enabled(needs_gradient):
         return labeled, encode(batch.unlabeled_x)
 
@@ -248,7 +250,7 @@ def _label_loss(state: TrainState, batch: Batch, seen: Posterior | None) -> tupl
     if settings.logit_penalty:
         loss = loss + settings.logit_penalty * objectives.logit_size(logits[:labeled])
     if q_unlabeled is not None:
-        loss = loss + _unlabeled_loss(state, batch.unlabeled_x, q_unlabeled, metrics, batch.class_shares)
+        loss = loss + _unlabeled_loss(state, batch, q_unlabeled, metrics)
     loss = loss + _extra_data_loss(state, batch, logits[labeled:], metrics)
     implicit = state.settings.implicit
     if implicit.enabled and state.step >= state.settings.augment_from_step:
@@ -286,8 +288,8 @@ def _classify(state: TrainState, batch: Batch, seen: Posterior | None) -> tuple[
 def _uses_unlabeled(state: TrainState) -> bool:
     """Whether step 6 has a term on unlabelled x."""
     settings = state.settings.training
-    weights = (settings.mutual_information_weight, settings.smoothness_weight, settings.latent_smoothness_weight)
-    return settings.objective is Objective.JOINT and any(weights)
+    names = ("mutual_information", "smoothness", "latent_smoothness", "graph")
+    return settings.objective is Objective.JOINT and any(getattr(settings, f"{name}_weight") for name in names)
 
 
 def _extra_data_loss(state: TrainState, batch: Batch, logits: Tensor, metrics: dict[str, Tensor]) -> Tensor:
@@ -307,19 +309,21 @@ def _extra_data_loss(state: TrainState, batch: Batch, logits: Tensor, metrics: d
     return loss
 
 
-def _unlabeled_loss(
-    state: TrainState, x: Tensor, q: Posterior, metrics: dict[str, Tensor], class_shares: Tensor | None = None
-) -> Tensor:
+def _unlabeled_loss(state: TrainState, batch: Batch, q: Posterior, metrics: dict[str, Tensor]) -> Tensor:
     """Losses on unlabelled x: predictions should differ between examples, be confident, and not change close by."""
-    settings, model = state.settings.training, state.model
+    settings, model, x = state.settings.training, state.model, batch.unlabeled_x
     loss = torch.zeros(())
     logits, mean = model.energy.class_logits(q.mean), q.mean.detach()
     if settings.mutual_information_weight:
         metrics["mutual_information"] = objectives.mutual_information(
-            logits, None if state.group.single else state.group.mean, class_shares=class_shares
+            logits, None if state.group.single else state.group.mean, class_shares=batch.class_shares
         )
         weight = settings.mutual_information_weight * ramp_at(state.label_steps, settings.mutual_information_ramp)
         loss = loss - weight * metrics["mutual_information"]
+    if batch.graph_labels is not None:
+        metrics["graph_cross_entropy"] = objectives.cross_entropy(logits, batch.graph_labels)
+        weight = settings.graph_weight * (1 - ramp_at(state.label_steps, round(settings.graph_until * settings.steps)))
+        loss = loss + weight * metrics["graph_cross_entropy"]
     log_p, embedded = logits.detach().log_softmax(dim=1), model.encoder.embed(x)
 
     def probing() -> AbstractContextManager[None]:
