@@ -36,7 +36,7 @@ from synthsieve.training.run_dir import RunDirectory
 from synthsieve.training.step import take_step
 
 SHAPES = {"svhn": (3, 32, 32), "mnist": (1, 28, 28), "digits": (1, 8, 8)}
-ROWS = 3000
+ROWS, LABELS = 3000, 500  # the other rows are unlabelled
 GOAL = 1.6
 PRODUCTS = ("convolution", "convolution_backward", "mm", "addmm", "addmm_", "bmm", "linear", "linear_backward")
 
@@ -85,7 +85,8 @@ def measure(preset: str, overrides: list[str], *, repeats: int, profile: bool) -
     """Milliseconds of processor time of a step and of its products: medians and quickest turns."""
     dataset = noise(preset)
     with tempfile.TemporaryDirectory() as folder:
-        run = RunDirectory.create(Path(folder) / "run", Origin("noise"), load_settings(preset, overrides), dataset)
+        settings = load_settings(preset, [f"data.labels={LABELS}", *overrides])
+        run = RunDirectory.create(Path(folder) / "run", Origin("noise"), settings, dataset)
         train_state, source = run.new_train_state(), BatchSource(run.data(dataset), run.settings)
 
         def step() -> None:
