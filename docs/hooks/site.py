@@ -51,9 +51,11 @@ HOME_LINKS = (
 LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)\s]+)\)")
 TABLE_ROW = re.compile(r"^\|.*$", re.MULTILINE)
 UNBROKEN = re.compile(r"(?<=\d) (?=%|to [+\-\u2212]?\d)|(?<=\d to) (?=[+\-\u2212]?\d)")  # "1 to 2", "5 %"
+STAR = re.compile(r"(?<=\d)\*(?= )")  # "**+1.0* (+0.1 to +1.9)**": a mark, not emphasis
 INLINE_CODE = re.compile(r"(?<=<code>)[^<\n]+(?=</code>)")
 OPTION = re.compile(r"(?<![\w-])--?[a-z][a-z-]*")
 CODE_IN_CELL = re.compile(r"(?<=<code>)[\w/]+\.py[^<]*(?=</code>)")  # a path, perhaps with the name of a function
+UNREAD = re.compile(r"<p>(?:(?:(?!</p>)[\s\S])*?\n)?(?:- |\|).*")  # a list or a table that became text
 FENCE = re.compile(r"^(```.*?^```)", re.MULTILINE | re.DOTALL)
 HOST = r"""[^>]+{}=["']?(?:https?:)?//"""
 LOADED = re.compile(  # what a browser would load from another host
@@ -120,7 +122,7 @@ def _scripts_page() -> str:
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
     """Point links that leave docs/ to their pages on the site; source files become plain text.
 
-    In tables, intervals and percentages are not broken into lines.
+    In tables, intervals and percentages are not broken into lines, and a star behind a number stays a star.
     """
     here = page.file.src_uri
     where = {target: source for source, target in OUTSIDE.items()}.get(here, f"docs/{here}")
@@ -132,12 +134,18 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
         markdown = markdown.replace(*HOME_LINKS)
     parts = FENCE.split(markdown)
     parts[::2] = [LINK.sub(lambda found: _link(found, where, here), part) for part in parts[::2]]
-    parts[::2] = [TABLE_ROW.sub(lambda row: UNBROKEN.sub("\u00a0", row.group()), part) for part in parts[::2]]
+    parts[::2] = [TABLE_ROW.sub(_table_row, part) for part in parts[::2]]
     return "".join(parts)
 
 
-def on_page_content(html: str, **_: Any) -> str:
+def _table_row(row: re.Match[str]) -> str:
+    return STAR.sub(r"\*", UNBROKEN.sub("\u00a0", row.group()))
+
+
+def on_page_content(html: str, page: Page, **_: Any) -> str:
     """Keep names of options on one line. Leave room for formulas in tables, and let paths beside them be broken."""
+    if found := UNREAD.search(html):
+        raise PluginError(f"{page.file.src_uri}: put an empty line before a list or a table: {found.group()[-60:]!r}")
     html = INLINE_CODE.sub(lambda code: OPTION.sub(r'<span class="option">\g<0></span>', code.group()), html)
     if "<th>formula</th>" in html:
         html = html.replace("<th>formula</th>", '<th style="min-width: 14rem">formula</th>')

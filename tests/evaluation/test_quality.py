@@ -23,7 +23,7 @@ from synthsieve.training.defaults import settings_for
 from synthsieve.training.run_dir import RunDirectory
 from tests.training.conftest import QUICK
 
-FIGURES = {"manifold", "frechet_distance", "two_sample", "train_on_synthetic", "memorisation"}
+FIGURES = set(quality.FIGURES)
 
 
 @pytest.fixture(scope="module")
@@ -78,8 +78,18 @@ def test_figures_of_too_few_samples_are_none(case, count):
     absent = {name for name in FIGURES if figures[name] is None}
     expected = {1: FIGURES - {"memorisation"}, 3: {"manifold", "two_sample"}, 7: {"two_sample"}}
     assert absent == expected[count]
-    assert [note.partition(":")[0] for note in figures["notes"]] == [name for name in figures if name in absent]
+    words = [quality.FIGURES[name] for name in figures if name in absent]
+    assert [note.partition(":")[0] for note in figures["notes"]] == words
     assert figures["same_law"]["manifold"] is not None
+
+
+def test_without_test_rows_one_note_says_so(case):
+    *before, split = case
+    none = replace(split, test=split.test[:0])
+    figures = measured((*before, none), split.unlabeled[:200])
+    assert len(figures["notes"]) == 1
+    assert figures["manifold"] is not None
+    assert figures["memorisation"] is figures["same_law"]["manifold"] is None
 
 
 ENCODING = VectorEncoding(np.zeros(5), np.ones(5))

@@ -28,6 +28,13 @@ from synthsieve.sampling.langevin import LangevinSettings
 from synthsieve.selection.entropy import entropy_of_logits
 
 MAX_ROWS = 5000  # that a figure is measured on; neighbours are searched among all training rows
+FIGURES = {  # what readers call them
+    "manifold": "precision, recall, density and coverage",
+    "frechet_distance": "Fréchet distance",
+    "two_sample": "two-sample test",
+    "train_on_synthetic": "training on samples only",
+    "memorisation": "copies",
+}
 
 
 def pool_quality(
@@ -43,7 +50,7 @@ def pool_quality(
     """Fidelity, memorisation and training on synthetic samples x (n, *shape), y (n,) alone; plain numbers for JSON.
 
     Real examples are the labelled and unlabelled rows; held-out ones are test. A figure that needs more rows is
-    None, and `notes` says why.
+    None, and `notes` says why; without test rows, one note covers all figures that need them.
     """
     stream = numpy_stream(seed, "pool quality")
     chosen = _sample(len(x), stream)
@@ -59,30 +66,40 @@ def pool_quality(
     labels = dataset.train.y[split.labeled]
     notes: list[str] = []
 
-    def measured(name: str, figure: Callable[[], Any]) -> Any:
+    def measured(name: str, figure: Callable[[], Any], *, of: str = "") -> Any:
         try:
             return figure()
         except DataError as error:
-            notes.append(f"{name}: {error}")
+            notes.append(f"{FIGURES[name]}{of}: {error}")
             return None
 
-    return {
+    found = {
         "synthetic": len(synthetic),
         "manifold": measured("manifold", lambda: manifold(real, synthetic).as_dict()),
         "frechet_distance": measured("frechet_distance", lambda: frechet_distance(real, synthetic)),
         "two_sample": measured("two_sample", lambda: two_sample_accuracy(real, synthetic, rng=stream).as_dict()),
-        "train_on_synthetic": measured(
-            "train_on_synthetic",
-            lambda: train_on_synthetic(
-                synthetic, y, held_out, held_y, real=labeled, real_labels=labels, seed=seed
-            ).as_dict(),
-        ),
+        "train_on_synthetic": None,
+        "memorisation": None,
+        "same_law": {"manifold": None, "frechet_distance": None},
+        "notes": notes,
+    }
+    if not len(held_out):
+        notes.append("what needs held-out rows, such as copies: all labels train here")
+        return found
+    trained = measured(
+        "train_on_synthetic",
+        lambda: train_on_synthetic(
+            synthetic, y, held_out, held_y, real=labeled, real_labels=labels, seed=seed
+        ).as_dict(),
+    )
+    of = " of held-out rows"
+    return found | {
+        "train_on_synthetic": trained,
         "memorisation": measured("memorisation", lambda: memorization(synthetic, train, held_out).as_dict()),
         "same_law": {
-            "manifold": measured("same_law.manifold", lambda: manifold(real, held_out).as_dict()),
-            "frechet_distance": measured("same_law.frechet_distance", lambda: frechet_distance(real, held_out)),
+            "manifold": measured("manifold", lambda: manifold(real, held_out).as_dict(), of=of),
+            "frechet_distance": measured("frechet_distance", lambda: frechet_distance(real, held_out), of=of),
         },
-        "notes": notes,
     }
 
 

@@ -129,7 +129,7 @@ class Bar:
 
         self._rich = progress.Progress(
             progress.TextColumn("{task.description}"),
-            progress.BarColumn(),
+            progress.BarColumn(bar_width=20),  # leaves room for the message on 80 columns
             progress.MofNCompleteColumn(),
             progress.TextColumn("{task.fields[left]}"),
             progress.TextColumn("{task.fields[message]}"),

@@ -7,7 +7,7 @@ from synthsieve.evaluation.metrics import measure
 from synthsieve.experiments.arms import Group
 from synthsieve.results.report.sections import verdict_heading
 from synthsieve.results.report.verdict import answer_of, answer_of_fit
-from synthsieve.results.report.wording import figure
+from synthsieve.results.report.wording import figure, signed
 from synthsieve.results.table import ResultsTable
 from tests.results.made_up_table import CRAIG, made_up_table, table_json
 
@@ -154,3 +154,7 @@ def test_single_fit():
 )
 def test_three_significant_digits(value, text):
     assert figure(value) == text
+
+
+def test_hyphens_before_numbers_become_minus_signs():
+    assert signed("-1.7 to -0.2 (-3), +1 with 1-NN, x-2") == "−1.7 to −0.2 (−3), +1 with 1-NN, x-2"

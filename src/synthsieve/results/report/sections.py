@@ -82,7 +82,7 @@ def fidelity_heading(quality: QualityRecord) -> str:
     """Realistic, varied, copied or not."""
     pool, real = quality.manifold, quality.same_law.manifold
     if pool is None or real is None:
-        return "Too few rows to tell how close the samples are to real data"
+        return "Too few held-out rows to tell how close the samples are to real data"
     heading = {
         (True, True): "The samples look like real examples and vary like them",
         (True, False): "Each sample looks real, but together they vary less than real data",

@@ -10,7 +10,7 @@ from synthsieve.experiments.arms import Arm
 from synthsieve.experiments.experiment import CHOSEN
 from synthsieve.experiments.usefulness import describe_usefulness
 from synthsieve.results.report.sections import verdict_sentence
-from synthsieve.results.report.wording import counted, listed, percent, points, sentence, span
+from synthsieve.results.report.wording import counted, listed, percent, points, sentence, signed, span
 from synthsieve.results.table import ResultsTable
 
 SATURATED = 0.95  # a score of real data alone above which there is little to gain
@@ -49,7 +49,7 @@ class Answer:
 
 def answer_of(table: ResultsTable) -> Answer:
     """The answer of a comparison."""
-    kept = table.kept
+    kept, used = table.kept, table.usefulness
     if table.choice is None:
         word, text = "Cannot tell", f"there are no labels to choose on, so {BASELINE_KEPT}."
     elif kept in table.arms and table.arms[kept].arm in (Arm.PSEUDO, Arm.BORN_AGAIN):  # they add no synthetic samples
@@ -69,7 +69,7 @@ def answer_of(table: ResultsTable) -> Answer:
         reasons=tuple(reason for reason in (chosen, verdict_sentence(table), _label_use(table)) if reason),
         next_steps=tuple(_next_steps(table, word)),
         kept=kept,
-        usefulness=() if table.usefulness is None else describe_usefulness(table.usefulness, table.labeled),
+        usefulness=() if used is None else tuple(map(signed, describe_usefulness(used, table.labeled))),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 MINUS = "\N{MINUS SIGN}"
 
@@ -15,6 +16,11 @@ def points(share: float) -> str:
 def span(low: float, high: float) -> str:
     """An interval of such a difference: `+0.30 to +2.10`."""
     return f"{points(low)} to {points(high)}"
+
+
+def signed(text: str) -> str:
+    """The same with minus signs for the hyphens before numbers."""
+    return re.sub(r"(?<!\w)-(?=\d)", MINUS, text)
 
 
 def percent(share: float, digits: int = 1) -> str:

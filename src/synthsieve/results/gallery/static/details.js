@@ -79,7 +79,7 @@ function portrait(facts) {
     }).catch(showError);
     return make("div", { class: "portrait-box" }, picture);
   }
-  const box = make("div", { class: "read" });
+  const box = make("div", { class: "read", tabindex: "0", role: "region", "aria-label": "The whole sample" });
   json("text", { rows: facts.row }).then(({ names, cells }) => box.replaceChildren(names.length ? cellsOf(names, cells[0]) : make("blockquote", { text: cells[0][0] }))).catch(showError);
   return box;
 }

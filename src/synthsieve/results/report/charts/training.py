@@ -155,8 +155,8 @@ def chain_log_density(view: PoolView) -> Chart:
             Line("mean", steps, numbers(mean), Tone.BLUE),
         ),
         note=(
-            f"{len(rows)} chains of the pool, replayed: step size {chains.step_size:g}, temperature "
-            f"{chains.temperature:g}. A flat end means that they have converged.{_match(view)}"
+            f"{len(rows)} chains of the pool, at temperature {chains.temperature:g}. A flat end means that they have "
+            f"converged.{_match(view)}"
         ),
     )
 
@@ -167,8 +167,8 @@ def _match(view: PoolView) -> str:
     if match.get("mean") is None:
         return ""
     return (
-        f" A classifier tells the drawn latents from encoded examples with an AUC of {match['mean']:.2f} on average, "
-        f"{match['worst']:.2f} in the worst class; 0.5 is a perfect match."
+        f" AUC of drawn against encoded latents: {match['mean']:.2f}, {match['worst']:.2f} in the worst class; "
+        "0.5 is a perfect match."
     )
 
 
