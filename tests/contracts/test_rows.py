@@ -246,6 +246,7 @@ BAD_FILES = {
     "quality from a matrix": ({"quality": "e.npy", "quality_floor": 1.0}, "shape"),
     "an unknown text": ({"text": "completion"}, "no-input"),
     "numbers as text": ({"text": "score", "embeddings": None}, "text"),
+    "a type of file that is not written": ({"out": "chosen.csv"}, "out"),
     "out is the input": ({"out": "rows.jsonl"}, "out-is-input"),
     "a cluster": ({"cluster": "local"}, "cluster-options"),
     "a floor on a cluster": (

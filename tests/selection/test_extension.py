@@ -36,6 +36,23 @@ def test_new_picks_are_those_of_greedy_from_the_old_ones(width):
     assert np.array_equal(after.points, points[after.indices])
 
 
+@pytest.mark.parametrize("width", WIDTHS)
+def test_random_rows_are_in_the_summary(width):
+    """As many random new rows next to the earlier picks; all rows are sampled from, so only the picks vary."""
+    points = clustered(OLD + NEW, width)
+    before = select(embeddings=points[:OLD], budget=20)
+    after = before.extend(points[OLD:], budget=12)
+    rng = np.random.default_rng(0)
+    bounds = np.empty(20)
+    for place in range(20):
+        picks = np.concatenate([points[before.indices], points[OLD + rng.permutation(NEW)[:12]]])
+        bounds[place] = cdist(points[OLD:], picks).min(axis=1).sum()
+    spread = 5 * bounds.std() * np.sqrt(1 + 1 / 20)
+    assert abs(after.random_bound - before.random_bound - bounds.mean()) < spread
+    assert f"about {after.random_bound:.3g}" in after.summary()
+    assert select(embeddings=points[:OLD], method="random").extend(points[OLD:]).random_bound is None
+
+
 def test_every_class_gets_its_own_rows_and_new_classes_are_possible():
     points, labels = clustered(OLD + NEW, 60), np.array(["a", "b"])[np.arange(OLD + NEW) % 2]
     labels[-30:] = "c"

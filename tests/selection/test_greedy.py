@@ -7,10 +7,12 @@ from hypothesis import strategies as st
 
 from synthsieve.io.progress import NullProgress
 from synthsieve.selection.budget import Target
-from synthsieve.selection.greedy import greedy
+from synthsieve.selection.greedy import choose, greedy
+from synthsieve.selection.kernels import facility_location
 from synthsieve.selection.kernels.facility_location import FacilityLocation
 from synthsieve.selection.kernels.tiles import lay_out
 from synthsieve.selection.kernels.workers import Workers
+from synthsieve.selection.options import Method
 from tests.selection.reference import distances, gradients, naive_greedy
 
 
@@ -92,6 +94,44 @@ def test_gains_kept_by_differences_equal_gains_computed_from_scratch():
         assert np.array_equal(kept, location.gains)
         unpicked = np.setdiff1d(location.tiles.positions(), location.picks)
         assert np.array_equal(location.gains_of(unpicked), location.gains.ravel()[unpicked])
+
+
+@pytest.mark.parametrize("split", [None, 4])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_pairs_computed_once_give_the_same_gains(monkeypatch, split, dtype):
+    """The sum over all pairs, on several threads, and the sum over pairs that boxes leave, are equal to the last bit."""
+    rng, found = np.random.default_rng(2), []
+    points, weight = rng.normal(size=(1_500, 9)).astype(dtype), rng.integers(0, 3, 1_500).astype(float)
+    for limit, threads in ((1, 1), (1, 3), (-1, 1)):
+        monkeypatch.setattr(facility_location, "_PICKS_WITHOUT_PRUNING", limit)
+        with Workers(threads) as workers:
+            location = FacilityLocation(lay_out(points, weight, split=split), workers)
+            first = location.best()
+            gains = location.gains.copy()
+            location.restart([first])
+            found.append((first, location.best(), gains[location.tiles.rows >= 0], location.gains.copy()))
+    for one in found[1:]:
+        assert all(np.array_equal(a, b) for a, b in zip(one, found[0], strict=True))
+
+
+@pytest.mark.parametrize("with_factor", [False, True])
+def test_fast_in_cells(monkeypatch, with_factor):
+    """A little longer than without cells, within the rows that may be picked, and the same on any number of threads."""
+    monkeypatch.setattr("synthsieve.selection.greedy.CELL", 32)
+    points, factor = gradients(3_000), np.ones(3_000)
+    factor[::3] = 0.0 if with_factor else 1.0
+    found = []
+    for threads, method in ((1, Method.FAST), (3, Method.FAST), (1, Method.EXACT)):
+        with Workers(threads) as workers:
+            tiles = lay_out(points, np.ones(3_000))
+            location = FacilityLocation(tiles, workers, factor=factor if with_factor else None)
+            rng = np.random.default_rng(0)
+            choose(method, location, Target(300), workers, NullProgress(), lambda message: None, rng=rng)
+        found.append((tiles.rows.flat[location.picks].tolist(), location.bound))
+    assert found[0] == found[1]
+    assert len(set(found[0][0])) == 300
+    assert factor[found[0][0]].all()
+    assert found[2][1] < found[0][1] < 1.05 * found[2][1]
 
 
 def test_a_bound_stops_at_the_first_pick_that_meets_it():

@@ -25,6 +25,7 @@ from synthsieve.selection.validation import product_device
 WRITTEN = ("selection.parquet", "selected.npz", "selected.parquet", "summary.json", "selection", "selected")
 # Names of --out that mean a file of the selected rows rather than a folder.
 ROW_SUFFIXES = (*PARQUET_SUFFIXES, *JSON_SUFFIXES)
+_OTHER_SUFFIXES = (".csv", ".tsv", ".json", ".npy", ".npz", ".arrow", ".feather")
 
 
 def select_file(
@@ -197,6 +198,9 @@ def _check_out(out: Path, data: Path, *, force: bool) -> None:
         raise SelectionError(f"expected a new file, got {out}: choose another, or pass --force", code="out-exists")
     if rows_only and not out.is_dir():
         return
+    if out.suffix.lower() in _OTHER_SUFFIXES and not out.is_dir():
+        message = f"expected a folder or a .parquet or .jsonl file as --out, got {out.name}: use one of those"
+        raise SelectionError(message, code="out")
     try:
         if out.exists() and not out.is_dir():
             raise SelectionError(f"expected a folder as --out, got the file {out}: choose another name", code="out")

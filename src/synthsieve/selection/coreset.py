@@ -243,6 +243,8 @@ def _compile(dtype: str, refined: bool, order: str, writable: bool, dense: bool,
         rng = np.random.default_rng(0)
         choose(Method.EXACT, location, Target(4), workers, NullProgress(), lambda message: None, rng=rng)
         location.gains_of(np.arange(3))
+        location.restart(location.picks)
+        location.best()
         distinct_rows(points, np.arange(40, dtype=np.int32))
         if dense:
             DenseLocation(DensePoints(points, np.arange(40, dtype=np.int32), np.ones(40)), workers).run_every_kernel()
@@ -340,8 +342,9 @@ def _choose_in_class(
     weights, difference = capped.weights, difference + capped.difference
     total = float(points.weight.sum())
     random_bound = None
-    if control and method is not Method.RANDOM and not len(start):
-        random_bound = random_bound_of(points, candidates, len(picks), found.scaling, rng=rng.spawn(1)[0])
+    if control and method is not Method.RANDOM:
+        earlier, stream = distinct.rows[start], rng.spawn(1)[0]
+        random_bound = random_bound_of(points, candidates, len(picks), found.scaling, rng=stream, earlier=earlier)
     figures = ClassFigures(
         label=label,
         size=own,

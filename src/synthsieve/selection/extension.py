@@ -31,6 +31,7 @@ def extend(earlier: Selection, embeddings: Any, labels: Any, **changes: Any) -> 
         rng=numpy_stream(options.seed, "selection.extension"),
         companions=Companions(earlier.points, of_pick, np.zeros(len(earlier)), fixed=True, assignable=True),
         names=names,
+        control=True,
     )
     num_new, first = len(points), earlier.num_rows
     to_earlier = found.assignment >= num_new
@@ -106,12 +107,13 @@ def _check(
 
 
 def _joined(label: int, earlier: Selection, found: Selection, weights: np.ndarray) -> ClassFigures:
-    """The figures of one class; its error is at most the sum of both."""
+    """The figures of one class; its error is at most the sum of both, and so is L of random rows."""
     parts = [one for one in (*earlier.figures, *found.figures) if one.label == label]
+    at_random = [one.random_bound for one in parts]
     summed = ("size", "distinct", "selected", "weight", "gradient_bound", "gradient_error", "exchanges")
     return replace(
         parts[-1],
         **{name: sum(getattr(one, name) for one in parts) for name in (*summed, "capped", "cap_bound")},
         heaviest=float(weights.max() / max(weights.sum(), 1e-300)),
-        random_bound=None,
+        random_bound=None if None in at_random else sum(bound for bound in at_random if bound is not None),
     )

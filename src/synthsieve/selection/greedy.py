@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -26,6 +27,10 @@ _MISSED = 0.01
 THINNING = 4
 LEAD = 16
 MIN_COARSE = 15_000
+# `fast` divides more than twice as many tiles into cells of these: 65,536 points. A power of two, so that a cell is a
+# node of the tree (decision 0204).
+CELL = 4_096
+_FALL = 0.9  # of the level that the gains of all cells fall to, from round to round
 
 
 def choose(
@@ -44,7 +49,10 @@ def choose(
     elif method is Method.STOCHASTIC:
         stochastic(location, target, progress, rng=rng)
     else:
-        if method is Method.FAST and not location.picks:
+        cells = -(-len(location.reach) // CELL)
+        if method is Method.FAST and not location.picks and not target.bound and 2 < cells <= target.count // LEAD:
+            location.restart(choose_in_cells(location, target.count, workers, progress, report))
+        elif method is Method.FAST and not location.picks:
             location.restart(warm_start(location.tiles, target.count, workers, report, location.factor))
             if target.bound and target.reached(location):  # the coarse picks overshot: start from none
                 location.restart(())
@@ -85,6 +93,51 @@ def stochastic(location: FacilityLocation, target: Target, progress: Progress, *
         left[best] = left[-1]
         left = left[:-1]
         progress.update(len(location.picks), target.count)
+
+
+def choose_in_cells(
+    whole: FacilityLocation, count: int, workers: Workers, progress: Progress, report: Callable[[str], None]
+) -> list[int]:
+    """Positions of `count` picks, chosen in cells of neighbouring tiles, in each as if there were no others.
+
+    All cells go on until their gains have fallen to the same level; then the picks of largest gain are kept.
+    """
+    tiles, cells, single = whole.tiles, list[FacilityLocation](), Workers(1)
+    for start in range(0, len(tiles.coords), CELL):
+        cells.append(FacilityLocation(tiles.part(start, min(start + CELL, len(tiles.coords))), single, report))
+        if whole.factor is not None:
+            cells[-1].factor = whole.factor[start : start + CELL]
+    eligible = [cell.tiles.num_points if cell.factor is None else int((cell.factor > 0.0).sum()) for cell in cells]
+
+    def last_gain(cell: FacilityLocation) -> float:
+        return cell.taken_off[-1] * (1.0 if cell.factor is None else float(cell.factor.flat[cell.picks[-1]]))
+
+    def grow(part: int, level: float) -> None:
+        for cell, most in list(zip(cells, eligible, strict=True))[part :: workers.count]:
+            if not cell.picks:
+                share = count * most // sum(eligible)
+                cell.restart(warm_start(cell.tiles, share, single, report, cell.factor))
+            while len(cell.picks) < most and (not cell.picks or last_gain(cell) >= level):
+                cell.sharpen()
+                cell.take(cell.best())
+
+    level, found = np.inf, 0
+    while found < count:
+        workers.share(partial(grow, level=level), workers.count)
+        found = sum(len(cell.picks) for cell in cells)
+        progress.update(min(found, count), count)
+        unfinished = [cell for cell, most in zip(cells, eligible, strict=True) if len(cell.picks) < most]
+        level = _FALL * max((last_gain(cell) for cell in unfinished), default=0.0)
+    gains, turns, places = [], [], []
+    for number, cell in enumerate(cells):
+        picks = np.array(cell.picks, dtype=np.int64)
+        lowered = np.array(cell.taken_off) * (1.0 if cell.factor is None else cell.factor.ravel()[picks])
+        lowered[:1] = np.inf  # the first counts from an arbitrary length
+        gains.append(np.minimum.accumulate(lowered))
+        turns.append(np.arange(len(picks)))
+        places.append(number * CELL * LANES + picks)
+    order = np.lexsort((np.concatenate(turns), -np.concatenate(gains)))[:count]
+    return np.concatenate(places)[order].tolist()  # type: ignore[no-any-return]
 
 
 def warm_start(

@@ -110,20 +110,25 @@ def cap_class(
 
 
 def random_bound_of(
-    points: ClassPoints, distinct: np.ndarray, count: int, scaling: Scaling, *, rng: np.random.Generator
-) -> float:
-    """Approximate L of `count` of the `distinct` rows (m,) at random: the mean distance of a sample of the other rows,
-    times their weight. The picks are left out: their distances are known to be 0, and a sample would add noise."""
+    points: ClassPoints, distinct: np.ndarray, count: int, scaling: Scaling, *, rng: np.random.Generator,
+    earlier: np.ndarray,
+) -> float:  # fmt: skip
+    """Approximate L of `count` of the `distinct` rows (m,) at random, with the `earlier` picks (k,).
+
+    It is the mean distance of a sample of the other rows, times their weight. The picks are left out: their distances
+    are known to be 0, and a sample would add noise.
+    """
     values, rows, weight, split = points
     if count >= len(distinct):
         return 0.0
     picks = rng.permutation(distinct)[:count]
-    size = min(max(_CONTROL_NUMBERS // (count * values.shape[1]), _CONTROL_ROWS[0]), _CONTROL_ROWS[1])
     others = np.flatnonzero(~np.isin(rows, picks))
+    picks = np.concatenate([picks, earlier])
+    size = min(max(_CONTROL_NUMBERS // (len(picks) * values.shape[1]), _CONTROL_ROWS[0]), _CONTROL_ROWS[1])
     sample = rng.permutation(others)[:size]
     point, counts = values[rows[sample]].astype(np.float64) * scaling.shrink, weight[sample]
     nearest = np.full(len(sample), np.inf)
-    for part in row_blocks(count, len(sample) * values.shape[1]):
+    for part in row_blocks(len(picks), len(sample) * values.shape[1]):
         pick = values[picks[part]].astype(np.float64) * scaling.shrink
         np.minimum(nearest, _squared_distances(point, pick, split).min(axis=1), out=nearest)
     with np.errstate(over="ignore"):

@@ -113,15 +113,17 @@ def assign_in_cells(
 
     def work(part: int) -> None:
         for number in range(part, len(cells), workers.count):
-            apart = ((centres - centres[number]) ** 2).sum(axis=1)
-            others = np.argsort(np.where(filled, apart, np.inf), kind="stable")[:_NEIGHBOURS]
+            squared = ((centres - centres[number]) ** 2).sum(axis=1)
+            others = np.argsort(np.where(filled, squared, np.inf), kind="stable")[:_NEIGHBOURS]
             near = np.concatenate([ordinals[other] for other in others])
             chosen = values[rows[picks[near]]].astype(np.float32)
             norms = np.einsum("ij,ij->i", chosen, chosen)
+            chosen *= -2.0
             for start in range(0, len(cells[number]), HEIGHT):
                 some = cells[number][start : start + HEIGHT]
-                product = values[rows[some]].astype(np.float32) @ chosen.T
-                nearest[some] = near[np.argmin(norms - 2.0 * product, axis=1)]
+                apart = values[rows[some]].astype(np.float32, copy=False) @ chosen.T
+                apart += norms
+                nearest[some] = near[np.argmin(apart, axis=1)]
 
     with threadpool_limits(1, user_api="blas"):
         workers.share(work, workers.count)

@@ -383,7 +383,7 @@ class DenseLocation:
                     begin, filled = filled, filled + int(counts.sum())
                     if filled > size:
                         return False
-                starts[a : a + height] = begin + np.cumsum(counts) - counts
+                starts[a : a + height], lengths[a : a + height] = begin + np.cumsum(counts) - counts, counts
                 _fill_pairs(
                     product, a, points.norms, error, squared_reach, *points.input, starts, lengths, members, apart
                 )
@@ -547,18 +547,19 @@ def _fill_pairs(  # type: ignore[no-untyped-def]
 ):
     """Store those points and their distances, given the result of `_count_pairs`; near ones are computed in float64."""
     for i in range(lowest.shape[0]):
-        place = starts[a + i]
-        for j in range(lowest.shape[1]):
-            if lowest[i, j] < squared_reach[j]:
-                members[place] = j
-                both = norms[a + i] + norms[j]
-                squared = lowest[i, j] + error * both
-                if squared < 2.0 * _NEAR * both:
-                    apart[place] = _distance(values, rows, scale, a + i, j)
-                else:
-                    apart[place] = np.sqrt(squared)
-                place += 1
-        lengths[a + i] = place - starts[a + i]
+        start = place = starts[a + i]
+        stop, j = start + lengths[a + i], 0
+        while place < stop:  # without a branch for each point, which is hard to predict
+            members[place], apart[place] = j, lowest[i, j]
+            place += lowest[i, j] < squared_reach[j]
+            j += 1
+        for place in range(start, stop):
+            both = norms[a + i] + norms[members[place]]
+            squared = apart[place] + error * both
+            if squared < 2.0 * _NEAR * both:
+                apart[place] = _distance(values, rows, scale, a + i, members[place])
+            else:
+                apart[place] = np.sqrt(squared)
 
 
 @kernel

@@ -30,6 +30,8 @@ _MAX_LENGTH = 2.0**50
 _WORTH_SHARING = 500_000
 # Coordinates copied at a time while gains are updated: 17 MB of float64.
 GATHERED_NUMBERS = 2**21
+# Up to so many picks nearly all points are nearer to each other than to a pick.
+_PICKS_WITHOUT_PRUNING = 1
 # Groups of tiles between two reports of progress.
 _GROUPS_PER_ROUND = 64
 
@@ -84,8 +86,9 @@ class FacilityLocation:
         self.reach = np.where(self.tiles.rows >= 0, self.out_of_reach, 0.0)
         self.nearest = np.full(self.tiles.rows.shape, -1, dtype=np.int32)
         self.gains: np.ndarray | None = None
-        farthest = self.reach.max(axis=1)
-        groups = np.maximum.reduceat(farthest, np.arange(0, len(farthest), GROUP))
+        farthest = np.zeros(self.tiles.boxes_low.shape[::2])
+        farthest.flat[: len(self.reach)] = self.reach.max(axis=1)
+        groups = np.maximum.reduceat(farthest.ravel(), np.arange(0, len(self.reach), GROUP))
         self._served = Served(self.reach, self.nearest, farthest, groups)
         self.bound = float((self.tiles.weight * self.reach).sum())
         self.picks: list[int] = []
@@ -180,13 +183,16 @@ class FacilityLocation:
         boxes = (tiles.low, tiles.high, tiles.group_low, tiles.group_high)
         return Space(tiles.coords, tiles.norms, tiles.split, self._scale, *boxes, tiles.weight)
 
+    def _boxes(self) -> tuple[np.ndarray, np.ndarray]:
+        return self.tiles.boxes_low, self.tiles.boxes_high
+
     def _parts(self, pairs: int) -> int:
         return self._workers.count if pairs > _WORTH_SHARING else 1
 
     def _serve(self, position: int) -> tuple[np.ndarray, np.ndarray]:
         """Add a pick and assign the points it is nearest to; return their positions and their former reach."""
         served, taken_off = gains.serve(
-            self.space(), self._served, position, len(self.picks), self._changed, self._former
+            self.space(), *self._boxes(), self._served, position, len(self.picks), self._changed, self._former
         )
         self.picks.append(position)
         self.taken_off.append(taken_off * self.unit)
@@ -198,6 +204,8 @@ class FacilityLocation:
         tiles = self.tiles
         if self.gains is None:
             self.gains, self._best = np.empty(tiles.rows.shape), np.empty(len(tiles.group_low))
+        if len(self.picks) <= _PICKS_WITHOUT_PRUNING:
+            return self._add_all_gains()
         self.gains.fill(0.0)
         self.gains.flat[self.picks] = -np.inf
         source = Source(tiles.coords, tiles.norms, tiles.low, tiles.high, tiles.weight)
@@ -205,6 +213,26 @@ class FacilityLocation:
         for turn in range(rounds):
             self._report(f"computing gains, {turn / rounds:.0%}")
             self._shift(source, self.reach, self.reach, rising=True, turn=turn, rounds=rounds)
+
+    def _add_all_gains(self) -> None:
+        """The same, each pair of points once: faster where boxes exclude hardly any pair."""
+        assert self.gains is not None
+        parts = self._parts(self.tiles.rows.size**2)
+        sums = [self.gains, *(np.empty_like(self.gains) for _ in range(parts - 1))]
+        for total in sums:
+            total.fill(0.0)
+        rounds = max(1, len(self.tiles.group_low) // _GROUPS_PER_ROUND)
+        for turn in range(rounds):
+            self._report(f"computing gains, {turn / rounds:.0%}")
+
+            def work(part: int, turn: int = turn) -> None:
+                gains.add_all(self.space(), self.reach, sums[part], turn + rounds * part, rounds * parts)
+
+            self._workers.share(work, parts)
+        for total in sums[1:]:
+            self.gains += total
+        self.gains.flat[self.picks] = -np.inf
+        gains.best_of_groups(self.gains, self._best)
 
     def _lower_gains(self, changed: np.ndarray, former: np.ndarray) -> None:
         """Lower the gains around the points whose reach fell."""
@@ -219,11 +247,10 @@ class FacilityLocation:
     ) -> None:
         """Change the gains by the reaches of `source` going from `old` (from zero if `rising`) to `new`."""
         parts = self._parts(old.size * self.tiles.rows.size // rounds)
-        boxes = (self.tiles.boxes_low, self.tiles.boxes_high)
 
         def work(part: int) -> None:
             which = (turn + rounds * part, rounds * parts)
-            gains.shift(self.space(), source, *boxes, old, new, rising, self.gains, self._best, *which)
+            gains.shift(self.space(), source, *self._boxes(), old, new, rising, self.gains, self._best, *which)
 
         self._workers.share(work, parts)
 

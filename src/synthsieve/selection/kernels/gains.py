@@ -7,7 +7,14 @@ from typing import NamedTuple
 import numpy as np
 
 from synthsieve.selection.kernels.compiled import kernel
-from synthsieve.selection.kernels.lanes import boxes_within, lanes_within, lowest_bit, shift_gains, units_to_tile
+from synthsieve.selection.kernels.lanes import (
+    add_gains,
+    boxes_within,
+    lanes_within,
+    lowest_bit,
+    shift_gains,
+    units_to_tile,
+)
 from synthsieve.selection.kernels.tiles import GROUP
 from synthsieve.selection.kernels.vectors import LANES
 
@@ -27,7 +34,10 @@ class Space(NamedTuple):
 
 
 class Served(NamedTuple):
-    """Each point's distance to its nearest pick in units, that pick's ordinal, the largest reach of tile and group."""
+    """Each point's distance to its nearest pick in units, that pick's ordinal, the largest reach of tile and group.
+
+    `farthest` is (tiles / 16, 16), like the boxes side by side.
+    """
 
     reach: np.ndarray
     nearest: np.ndarray
@@ -59,9 +69,9 @@ def beyond(low, high, box, other_low, other_high, other, limit):  # type: ignore
 
 
 @kernel
-def serve(space, served_by, position, ordinal, changed, former):  # type: ignore[no-untyped-def]
+def serve(space, boxes_low, boxes_high, served_by, position, ordinal, changed, former):  # type: ignore[no-untyped-def]
     """Assign to a new pick every point that is nearer to it; returns how many and by how much that lowered L."""
-    coords, norms, split, scale, low, high, group_low, group_high, weight = space
+    coords, norms, split, scale, _, _, group_low, group_high, weight = space
     reach, nearest, farthest, group_farthest = served_by
     boxed = split == coords.shape[1]
     block, lane = position // LANES, position % LANES
@@ -73,24 +83,29 @@ def serve(space, served_by, position, ordinal, changed, former):  # type: ignore
         if boxed and beyond(here, here, 0, group_low, group_high, group, group_farthest[group] / scale):
             continue
         touched = False
-        for tile in range(group * GROUP, min((group + 1) * GROUP, coords.shape[0])):
-            if boxed and beyond(here, here, 0, low, high, tile, farthest[tile] / scale):
-                continue
-            units_to_tile(coords, norms, tile, coords, norms, block, lane, split, scale, units)
-            before = served
-            for point in range(LANES):
-                if units[point] < reach[tile, point]:
-                    taken_off += weight[tile, point] * (reach[tile, point] - units[point])
-                    changed[served] = tile * LANES + point
-                    former[served] = reach[tile, point]
-                    reach[tile, point] = units[point]
-                    nearest[tile, point] = ordinal
-                    served += 1
-            if served > before:
-                farthest[tile] = reach[tile].max()
-                touched = True
+        start, stop = group * GROUP, min((group + 1) * GROUP, coords.shape[0])
+        for sixteen in range(start // LANES, (stop + LANES - 1) // LANES):
+            tiles = (1 << min(LANES, stop - sixteen * LANES)) - 1
+            if boxed:
+                tiles = lanes_within(boxes_low, boxes_high, sixteen, here, here, 0, scale, farthest)
+            while tiles:
+                tile = sixteen * LANES + lowest_bit(tiles)
+                tiles &= tiles - 1
+                units_to_tile(coords, norms, tile, coords, norms, block, lane, split, scale, units)
+                before = served
+                for point in range(LANES):
+                    if units[point] < reach[tile, point]:
+                        taken_off += weight[tile, point] * (reach[tile, point] - units[point])
+                        changed[served] = tile * LANES + point
+                        former[served] = reach[tile, point]
+                        reach[tile, point] = units[point]
+                        nearest[tile, point] = ordinal
+                        served += 1
+                if served > before:
+                    farthest[sixteen, tile % LANES] = reach[tile].max()
+                    touched = True
         if touched:
-            group_farthest[group] = farthest[group * GROUP : (group + 1) * GROUP].max()
+            group_farthest[group] = farthest[start // LANES : (stop + LANES - 1) // LANES].max()
     return served, taken_off
 
 
@@ -100,7 +115,7 @@ def gather(space, reach, changed, former):  # type: ignore[no-untyped-def]
     coords, norms, split, weight = space.coords, space.norms, space.split, space.weight
     count, dims = len(changed), coords.shape[1]
     blocks = (count + LANES - 1) // LANES
-    source = np.full((blocks, dims, LANES), np.inf, dtype=coords.dtype)
+    source = np.full((blocks, dims, LANES), np.inf)
     source_norms = np.zeros((blocks, 2, LANES))
     low, high = np.full((blocks, dims), np.inf), np.full((blocks, dims), -np.inf)
     source_weight, old, new = np.zeros((blocks, LANES)), np.zeros((blocks, LANES)), np.zeros((blocks, LANES))
@@ -145,7 +160,7 @@ def shift(  # type: ignore[no-untyped-def]
                     tiles &= tiles - 1
                     lanes = every_lane
                     if boxed:
-                        lanes = lanes_within(points, block, low, high, tile, scale, old)
+                        lanes = lanes_within(points, points, block, low, high, tile, scale, old)
                     touched = touched or lanes != 0
                     while lanes:
                         lane = lowest_bit(lanes)
@@ -158,6 +173,44 @@ def shift(  # type: ignore[no-untyped-def]
                             )  # fmt: skip
         if touched:
             best[group] = _largest(gains, start, stop)
+
+
+@kernel
+def add_all(space, reach, gains, first, step):  # type: ignore[no-untyped-def]
+    """Add to `gains` (tiles, 16) those between every `step`-th group from `first` on and all later tiles, both ways.
+
+    Over all groups each pair of points is computed once.
+    """
+    coords, norms, split, scale, _, _, group_low, _, weight = space
+    source, others = np.empty((1, coords.shape[1], LANES)), np.empty((1, coords.shape[1], LANES))  # in float64
+    of_source = np.empty((LANES, LANES))
+    for group in range(first, group_low.shape[0], step):
+        for block in range(group * GROUP, min((group + 1) * GROUP, coords.shape[0])):
+            of_source[:] = 0.0
+            source[0] = coords[block]
+            source_norms = norms[block : block + 1]
+            for lane in range(LANES):  # points of one tile
+                if weight[block, lane] > 0.0:
+                    shift_gains(
+                        coords, norms, block, source, source_norms, 0, lane, split, scale,
+                        gains, weight[block, lane], 0.0, reach[block, lane],
+                    )  # fmt: skip
+            for tile in range(block + 1, coords.shape[0]):
+                one = slice(tile, tile + 1)
+                others[0] = coords[tile]
+                for lane in range(LANES):
+                    add_gains(
+                        others, norms[one], 0, source, source_norms, 0, lane, split, scale,
+                        gains[one], weight[block, lane], reach[block, lane], weight[one], reach[one], of_source,
+                    )  # fmt: skip
+            for lane in range(LANES):
+                gains[block, lane] += of_source[lane].sum()
+
+
+@kernel
+def best_of_groups(gains, best):  # type: ignore[no-untyped-def]
+    for group in range(len(best)):
+        best[group] = _largest(gains, group * GROUP, min((group + 1) * GROUP, len(gains)))
 
 
 @kernel
@@ -217,7 +270,8 @@ def gains_of(space, served_by, positions, out, first, step):  # type: ignore[no-
             if boxed and beyond(here, here, 0, group_low, group_high, group, group_farthest[group] / scale):
                 continue
             for tile in range(group * GROUP, min((group + 1) * GROUP, coords.shape[0])):
-                if boxed and beyond(here, here, 0, low, high, tile, farthest[tile] / scale):
+                limit = farthest[tile // LANES, tile % LANES] / scale
+                if boxed and beyond(here, here, 0, low, high, tile, limit):
                     continue
                 units_to_tile(coords, norms, tile, coords, norms, block, lane, split, scale, units)
                 for point in range(LANES):

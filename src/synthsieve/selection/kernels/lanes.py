@@ -26,5 +26,5 @@ def implementation(vector: Any) -> Any:
 
 
 _chosen = implementation(vectors)
-units_to_tile, shift_gains, lowest_bit = _chosen.units_to_tile, _chosen.shift_gains, _chosen.lowest_bit
-boxes_within, lanes_within = _chosen.boxes_within, _chosen.lanes_within
+units_to_tile, shift_gains, add_gains = _chosen.units_to_tile, _chosen.shift_gains, _chosen.add_gains
+boxes_within, lanes_within, lowest_bit = _chosen.boxes_within, _chosen.lanes_within, _chosen.lowest_bit

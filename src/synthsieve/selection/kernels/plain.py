@@ -49,6 +49,19 @@ def shift_gains(  # type: ignore[no-untyped-def]
 
 
 @kernel
+def add_gains(  # type: ignore[no-untyped-def]
+    coords, norms, tile, source, source_norms, block, lane, split, scale, gains, weight, reach,
+    weights, reaches, of_source,
+):  # fmt: skip
+    for point in range(LANES):
+        units = _units(coords, norms, tile, point, source, source_norms, block, lane, split, scale)
+        if reach > units:
+            gains[tile, point] += np.rint(weight * (reach - units))
+        if reaches[tile, point] > units:
+            of_source[lane, point] += np.rint(weights[tile, point] * (reaches[tile, point] - units))
+
+
+@kernel
 def lowest_bit(bits):  # type: ignore[no-untyped-def]
     place = 0
     while bits & 1 == 0:
@@ -71,12 +84,12 @@ def boxes_within(boxes_low, boxes_high, sixteen, low, high, box, limit):  # type
 
 
 @kernel
-def lanes_within(coords, block, low, high, box, scale, reach):  # type: ignore[no-untyped-def]
+def lanes_within(near, far, block, low, high, box, scale, reach):  # type: ignore[no-untyped-def]
     bits = 0
     for lane in range(LANES):
         squared = 0.0
         for k in range(low.shape[1]):
-            outside = max(low[box, k] - coords[block, k, lane], coords[block, k, lane] - high[box, k], 0.0)
+            outside = max(low[box, k] - far[block, k, lane], near[block, k, lane] - high[box, k], 0.0)
             squared += outside * outside
         if math.sqrt(squared) * scale < reach[block, lane]:
             bits |= 1 << lane

@@ -5,7 +5,7 @@ A box gives a lower bound on distances to its points, so whole tiles, and groups
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -55,6 +55,14 @@ class Tiles:
     def boxed(self) -> bool:
         """Whether boxes bound distances; not so for outer products."""
         return self.split == self.coords.shape[1]
+
+    def part(self, start: int, stop: int) -> Tiles:
+        """The tiles from `start`, a multiple of `GROUP`, to `stop`; `rows` stay those of the whole."""
+        tiles, sixteens = slice(start, stop), slice(start // LANES, -(-stop // LANES))
+        groups = slice(start // GROUP, -(-stop // GROUP))
+        names = {"coords": tiles, "norms": tiles, "rows": tiles, "weight": tiles, "low": tiles, "high": tiles}
+        names |= {"boxes_low": sixteens, "boxes_high": sixteens, "group_low": groups, "group_high": groups}
+        return replace(self, **{name: getattr(self, name)[which] for name, which in names.items()})
 
     def positions(self) -> np.ndarray:
         """int64 (n,): where each row lies, as tile * 16 + lane."""

@@ -225,6 +225,33 @@ def shift_gains(  # type: ignore[no-untyped-def]
 
 
 @intrinsic
+def add_gains(  # type: ignore[no-untyped-def]
+    typing_context, coords, norms, tile, source, source_norms, block, lane, split, scale, gains, weight, reach,
+    weights, reaches, of_source,
+):  # fmt: skip
+    """Add to a tile's `gains` what its points gain by one source point, and to row `lane` of `of_source` (16, 16) what
+    that gains by each of them. `weight` and `reach` are those of the source, `weights` and `reaches` (tiles, 16)."""
+    square = types.Array(types.float64, 2, "C")
+    tail = (square, types.float64, types.float64, square, square, square)
+    signature = types.void(*_units_arguments(coords, source), *tail)
+
+    def generate(context: Any, builder: ir.IRBuilder, signature: Any, arguments: Any) -> ir.Value:
+        vectors = _Vectors(context, builder, signature, arguments)
+        units = vectors.units()
+        place = builder.mul(arguments[2], _INT(LANES))
+        row = builder.mul(arguments[6], _INT(LANES))
+        of_tile = vectors.nearer_by(units, vectors.splat(arguments[11]), vectors.splat(arguments[10]))
+        weights, reaches = (vectors.load(vectors.data(position), place) for position in (12, 13))
+        of_source = vectors.nearer_by(units, reaches, weights)
+        for gained, position, at in ((of_tile, 9, place), (of_source, 14, row)):
+            total = vectors.load(vectors.data(position), at)
+            vectors.store(builder.fadd(total, gained), vectors.data(position), at)
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+@intrinsic
 def lowest_bit(typing_context, bits):  # type: ignore[no-untyped-def]
     """The place of the lowest bit set in `bits`, which must not be 0."""
     signature = types.int64(types.int64)
@@ -258,20 +285,21 @@ def boxes_within(  # type: ignore[no-untyped-def]
 
 @intrinsic
 def lanes_within(  # type: ignore[no-untyped-def]
-    typing_context, coords, block, low, high, box, scale, reach
+    typing_context, near, far, block, low, high, box, scale, reach
 ):
-    """A bit for each point of a source block whose `reach` (blocks, 16) extends into a box: distance < reach."""
+    """A bit for each of the sixteen boxes `near` to `far` (points, if the same) of a block whose `reach` (blocks, 16)
+    extends into a box: distance < reach."""
     square = types.Array(types.float64, 2, "C")
-    signature = types.int64(coords, types.int64, square, square, types.int64, types.float64, square)
+    signature = types.int64(near, far, types.int64, square, square, types.int64, types.float64, square)
 
     def generate(context: Any, builder: ir.IRBuilder, signature: Any, arguments: Any) -> ir.Value:
         vectors = _Vectors(context, builder, signature, arguments)
         dims, lanes = vectors.extent(0, 1), _INT(LANES)
-        points, low, high = vectors.data(0), vectors.data(2), vectors.data(3)
-        first = builder.mul(arguments[1], builder.mul(dims, lanes))
-        squared = vectors.squared_gaps(first, points, points, builder.mul(arguments[4], dims), low, high)
-        distance = builder.fmul(vectors.call("llvm.sqrt", squared), vectors.splat(arguments[5]))
-        reach = vectors.load(vectors.data(6), builder.mul(arguments[1], lanes))
+        near, far, low, high = (vectors.data(position) for position in (0, 1, 3, 4))
+        first = builder.mul(arguments[2], builder.mul(dims, lanes))
+        squared = vectors.squared_gaps(first, near, far, builder.mul(arguments[5], dims), low, high)
+        distance = builder.fmul(vectors.call("llvm.sqrt", squared), vectors.splat(arguments[6]))
+        reach = vectors.load(vectors.data(7), builder.mul(arguments[2], lanes))
         inside = builder.fcmp_ordered("<", distance, reach)
         return builder.zext(builder.bitcast(inside, ir.IntType(LANES)), _INT)
 
