@@ -137,7 +137,7 @@ def choose_in_cells(
         turns.append(np.arange(len(picks)))
         places.append(number * CELL * LANES + picks)
     order = np.lexsort((np.concatenate(turns), -np.concatenate(gains)))[:count]
-    return np.concatenate(places)[order].tolist()  # type: ignore[no-any-return]
+    return np.concatenate(places)[order].tolist()
 
 
 def warm_start(
