@@ -21,7 +21,8 @@ def test_it_is_half_the_squared_distance_and_reaches_the_reconstruction_alone():
 
 def test_it_changes_the_generator_and_never_the_label_tower(ready):  # noqa: F811
     def updated(*more):
-        train_state, x = ready(*more)
+        train_state, batch = ready(*more)
+        x = batch.unlabeled_x
         q, z = steps.sample_posterior(train_state, x)
         before = {name: value.clone() for name, value in train_state.model.state_dict().items()}
         steps.learn_inference_and_generator(train_state, x, q, z)
@@ -38,7 +39,8 @@ def test_it_changes_the_generator_and_never_the_label_tower(ready):  # noqa: F81
 
 
 def test_an_update_by_it_alone_brings_reconstructions_nearer(ready):  # noqa: F811
-    train_state, x = ready(*WEIGHTED)
+    train_state, batch = ready(*WEIGHTED)
+    x = batch.unlabeled_x
     z = train_state.model.posterior(x).mean.detach()
     optimizer = torch.optim.Adam(train_state.model.generator.parameters(), lr=1e-3)
     first = None

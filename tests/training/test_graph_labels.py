@@ -93,8 +93,8 @@ def test_batches_have_the_labels_of_their_rows(digits):
     assert data.graph_labels(settings) is data.graph_labels(settings)  # computed once
 
 
-def test_off_by_default(digits):
-    data, settings = training(digits)
+def test_off_at_weight_zero(digits):
+    data, settings = training(digits, "training.graph_weight=0")
     assert data.graph_labels(settings) is None
     assert next(BatchSource(data, settings)).graph_labels is None
 

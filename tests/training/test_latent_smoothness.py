@@ -23,6 +23,7 @@ SMALL = [
     "training.batch_labeled=6",
     "training.batch_unlabeled=8",
     "training.mutual_information_weight=0",
+    "training.graph_weight=0",
     "training.smoothness_weight=0",
     "training.latent_smoothness_weight=1",
     "training.latent_smoothness_ramp=1",
@@ -40,20 +41,20 @@ def ready(request, tmp_path):
         train_state = run.new_train_state()
         train_state.model.train()
         train_state.step = 1
-        return train_state, next(BatchSource(run.data(dataset), run.settings)).unlabeled_x
+        return train_state, next(BatchSource(run.data(dataset), run.settings))
 
     return make
 
 
-def loss_of(train_state, x):
+def loss_of(train_state, batch):
     metrics = {}
-    q = train_state.model.posterior(x, steps.LABELS_ONLY)
-    return steps._unlabeled_loss(train_state, x, q, metrics), metrics["latent_roughness"]
+    q = train_state.model.posterior(batch.unlabeled_x, steps.LABELS_ONLY)
+    return steps._unlabeled_loss(train_state, batch, q, metrics), metrics["latent_roughness"]
 
 
 def test_only_label_tower_and_energy_get_a_gradient(ready):
-    train_state, x = ready("training.latent_smoothness_radius=2")
-    loss, rough = loss_of(train_state, x)
+    train_state, batch = ready("training.latent_smoothness_radius=2")
+    loss, rough = loss_of(train_state, batch)
     assert rough.item() > 0
     assert loss.item() == pytest.approx(rough.item())
     loss.backward()
@@ -66,23 +67,23 @@ def test_only_label_tower_and_energy_get_a_gradient(ready):
 
 
 def test_radius_zero_leaves_nothing_to_learn(ready):
-    train_state, x = ready("training.latent_smoothness_radius=0")
-    _, rough = loss_of(train_state, x)
+    train_state, batch = ready("training.latent_smoothness_radius=0")
+    _, rough = loss_of(train_state, batch)
     assert rough.item() == pytest.approx(0.0, abs=1e-6)
 
 
 def test_targets_of_the_averaged_weights(ready):
-    train_state, x = ready("training.latent_smoothness_radius=0", "training.average_targets=true")
-    _, rough = loss_of(train_state, x)
+    train_state, batch = ready("training.latent_smoothness_radius=0", "training.average_targets=true")
+    _, rough = loss_of(train_state, batch)
     assert rough.item() == pytest.approx(0.0, abs=1e-6)  # both weights are still the same
     with torch.no_grad():
         for weight in train_state.averaged.energy.parameters():
             weight.mul_(2)
         log_p, log_q = (
-            model.energy.class_logits(model.posterior(x).mean).log_softmax(1)
+            model.energy.class_logits(model.posterior(batch.unlabeled_x).mean).log_softmax(1)
             for model in (train_state.averaged, train_state.model)
         )
-    loss, rough = loss_of(train_state, x)
+    loss, rough = loss_of(train_state, batch)
     assert rough.item() == pytest.approx(objectives.divergence(log_p, log_q).item(), rel=1e-3)
     assert rough.item() > 1e-4
     loss.backward()
@@ -91,7 +92,8 @@ def test_targets_of_the_averaged_weights(ready):
 
 @pytest.mark.parametrize("latents", ["style", "all"])
 def test_x_stays_where_z_does_and_moves_where_z_moves(ready, latents):
-    train_state, x = ready(f"training.latent_smoothness_latents={latents}")
+    train_state, batch = ready(f"training.latent_smoothness_latents={latents}")
+    x = batch.unlabeled_x
     embedded = train_state.model.encoder.embed(x)
     z = train_state.model.posterior(x).mean.detach()
     move = steps._along_generator(train_state, x, z)
