@@ -51,7 +51,7 @@ HOME_LINKS = (
 LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)\s]+)\)")
 TABLE_ROW = re.compile(r"^\|.*$", re.MULTILINE)
 UNBROKEN = re.compile(r"(?<=\d) (?=%|to [+\-\u2212]?\d)|(?<=\d to) (?=[+\-\u2212]?\d)")  # "1 to 2", "5 %"
-STAR = re.compile(r"(?<=\d)\*(?= )")  # "**+1.0* (+0.1 to +1.9)**": a mark, not emphasis
+STAR = re.compile(r"([+-]\d+\.\d+)\*(?!\*)")  # "+1.0*" of a clear difference: a mark, not emphasis
 INLINE_CODE = re.compile(r"(?<=<code>)[^<\n]+(?=</code>)")
 OPTION = re.compile(r"(?<![\w-])--?[a-z][a-z-]*")
 CODE_IN_CELL = re.compile(r"(?<=<code>)[\w/]+\.py[^<]*(?=</code>)")  # a path, perhaps with the name of a function
@@ -122,7 +122,7 @@ def _scripts_page() -> str:
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
     """Point links that leave docs/ to their pages on the site; source files become plain text.
 
-    In tables, intervals and percentages are not broken into lines, and a star behind a number stays a star.
+    In tables, intervals and percentages are not broken into lines. A star behind a difference stays a star.
     """
     here = page.file.src_uri
     where = {target: source for source, target in OUTSIDE.items()}.get(here, f"docs/{here}")
@@ -134,12 +134,9 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
         markdown = markdown.replace(*HOME_LINKS)
     parts = FENCE.split(markdown)
     parts[::2] = [LINK.sub(lambda found: _link(found, where, here), part) for part in parts[::2]]
-    parts[::2] = [TABLE_ROW.sub(_table_row, part) for part in parts[::2]]
+    parts[::2] = [TABLE_ROW.sub(lambda row: UNBROKEN.sub("\u00a0", row.group()), part) for part in parts[::2]]
+    parts[::2] = [STAR.sub(r"\1\*", part) for part in parts[::2]]
     return "".join(parts)
-
-
-def _table_row(row: re.Match[str]) -> str:
-    return STAR.sub(r"\*", UNBROKEN.sub("\u00a0", row.group()))
 
 
 def on_page_content(html: str, page: Page, **_: Any) -> str:
