@@ -1,12 +1,14 @@
 """Selection against apricot-select, submodlib-py, kmedoids and SemHash: same points, ratios in one run, a process each.
 
-    python benchmarks/selection.py                 everything, a quarter of an hour on two cores
-    python benchmarks/selection.py --quick         N = 2,000 and 10,000 only
+    python benchmarks/selection.py                 ten dimensions, five minutes of one core
+    python benchmarks/selection.py --high          embeddings of 384 and 768 numbers, a quarter of an hour
+    python benchmarks/selection.py --quick         the smallest sizes only
     python benchmarks/selection.py --only ours     without the peers
-    python benchmarks/selection.py --high          embeddings of 384 and 768 numbers; --million adds a million rows
+    python benchmarks/selection.py --rows FILE     keep measured rows in FILE, and continue an interrupted run from it
 
-The peers live in an environment of their own (.venv-bench), which this script makes. Wall time leaves out imports and
-compilation; memory is the peak above what the process held after its imports, the points themselves included.
+Every method runs on one thread. The peers live in an environment of their own (.venv-bench), which this script makes.
+Times leave out imports and compilation; memory is the peak above what the process held after its imports, the points
+themselves included.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ BENCH_VENV = HERE.parent / ".venv-bench"
 PEERS = ("apricot lazy", "submodlib lazy", "kmedoids FasterPAM")
 SEMHASH = "SemHash representatives"  # among embeddings only
 FOLDS, MISSED = 50, 0.1  # of the fold scheme
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
 OURS = ("exact", "fast", "refine")
 GOALS = (
     ("`exact`, 20,000: L identical to apricot lazy's", "exact_l", lambda v: abs(v - 1.0) < 1e-6),
@@ -49,12 +52,11 @@ GOALS = (
 
 
 HIGH_GOALS = (
-    ("`exact`, 10,000 x 384: L identical to apricot lazy's", "exact_l", lambda v: abs(v - 1.0) < 1e-6),
-    ("`exact`, 10,000 x 384: 8x apricot's speed", "exact_vs_apricot", lambda v: v >= 8),
+    ("`exact`, 20,000 x 384: L identical to apricot lazy's", "exact_l", lambda v: abs(v - 1.0) < 1e-6),
+    ("`exact`, 20,000 x 384: 8x apricot's speed", "exact_vs_apricot", lambda v: v >= 8),
     ("`exact`, 20,000 x 384: at most 6x the product of all pairs", "exact_vs_product", lambda v: v <= 6),
     ("`exact`, 20,000 x 384: under 0.5 GB", "exact_gigabytes", lambda v: v < 0.5),
     ("`fast`, 20,000 x 384: L at most 1.02 x exact", "fast_l", lambda v: v <= 1.02),
-    ("`exact`, 20,000 x 384: 8x apricot's speed", "exact_vs_apricot_20000", lambda v: v >= 8),
     ("1,000,000 x 384 in one class: at most 15 x apricot's 20,000", "million_vs_apricot", lambda v: v <= 15),
     ("1,000,000 x 384 in one class: under 2 GB", "million_gigabytes", lambda v: v < 2),
     ("growth of `fast` from 100,000 to 1,000,000: at most 14", "growth", lambda v: v <= 14),
@@ -107,7 +109,9 @@ def status(name: str) -> int:
 
 def runner(method: str, dims: int):
     """A function (points, k, num_classes) -> (picks, L or None), with everything imported and compiled."""
-    if method in ("exact", "fast", "refine", "random"):
+    if method == "random":
+        return lambda points, k, num_classes: (np.random.default_rng(0).permutation(len(points))[:k], None)
+    if method in OURS:
         from synthsieve.selection.coreset import compile_kernels
         from synthsieve.selection.select import select
 
@@ -115,11 +119,11 @@ def runner(method: str, dims: int):
 
         def ours(points, k, num_classes):
             if points.shape[1] > 10:
-                chosen = select(embeddings=points, budget=k, method=method)
+                chosen = select(embeddings=points, budget=k, method=method, n_jobs=1)
                 return chosen.indices, chosen.gradient_bound
             labels = np.arange(len(points)) % num_classes
             way = "auto" if method == "refine" else method
-            chosen = select(gradients=points, labels=labels, budget=k, method=way, refine=method == "refine")
+            chosen = select(gradients=points, labels=labels, budget=k, method=way, refine=method == "refine", n_jobs=1)
             return chosen.indices, chosen.gradient_bound
 
         return ours
@@ -139,7 +143,8 @@ def runner(method: str, dims: int):
         def representatives(points, k, num_classes):
             records = [str(row) for row in range(len(points))]
             index = SemHash.from_embeddings(points, records, model=None)
-            return np.array([int(row) for row in index.self_find_representative(selection_size=k).selected]), None
+            found = index.self_find_representative(selection_size=k, candidate_limit=k)  # its default up to 10,000 rows
+            return np.array([int(row) for row in found.selected]), None
 
         return representatives
     from sklearn.metrics import pairwise_distances
@@ -171,7 +176,7 @@ def runner(method: str, dims: int):
 
     def faster_pam(points, k, num_classes):
         distances = pairwise_distances(points.astype(np.float64)).astype(np.float32)
-        found = kmedoids.fasterpam(distances, k, random_state=0, n_cpu=2)
+        found = kmedoids.fasterpam(distances, k, random_state=0, n_cpu=1)
         return np.asarray(found.medoids), None
 
     return faster_pam
@@ -238,7 +243,7 @@ def measure(method: str, n: int, num_classes: int, dims: int, folder: Path) -> d
         np.save(path, gradients(n) if dims == 10 else embeddings(n, dims))
     python = bench_python() if method in (*PEERS, SEMHASH) else sys.executable
     command = [python, __file__, "--worker", method, "--points", str(path), "--classes", str(num_classes)]
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **ONE_THREAD})
     row = {"method": method, "n": n, "classes": num_classes, "dims": dims}
     if done.returncode:
         return {**row, "failed": (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]}
@@ -248,24 +253,13 @@ def measure(method: str, n: int, num_classes: int, dims: int, folder: Path) -> d
     return row
 
 
-def high_plan(quick: bool, only: str, million: bool) -> list[tuple[str, int, int, int]]:
-    methods = (
-        "product of all pairs",
-        "apricot lazy",
-        "submodlib lazy",
-        "kmedoids FasterPAM",
-        SEMHASH,
-        "folds",
-        "exact",
-        "fast",
-        "random",
-    )
-    jobs = [(method, n, 1, 384) for n in (5_000, 10_000, 20_000) for method in methods]
-    # Other dense peers need several matrices of all pairs: 10 GB at 20,000. SemHash selects at most 1,000 by default.
-    jobs = [job for job in jobs if job[1] <= 10_000 or job[0] not in (*PEERS[1:], SEMHASH)]
-    jobs += [(method, 10_000, 1, 768) for method in ("product of all pairs", "exact")]
-    jobs = [job for job in jobs if job[1] <= 5_000] if quick else [*jobs, ("fast", 100_000, 1, 384)]
-    jobs += [("fast", 1_000_000, 1, 384)] if million else []
+def high_plan(quick: bool, only: str) -> list[tuple[str, int, int, int]]:
+    dense = ("product of all pairs", *PEERS, SEMHASH, "folds", "exact", "fast", "random")
+    large = ("folds", "fast", "random")  # the others need all pairs
+    jobs = [(method, n, 1, 384) for n in (5_000, 20_000) for method in dense]
+    jobs += [(method, n, 1, 768) for n in (5_000, 20_000) for method in dense if method not in PEERS[1:]]
+    jobs += [(method, 100_000, 1, dims) for dims in (384, 768) for method in large]
+    jobs = [job for job in jobs if job[1] <= 5_000] if quick else [*jobs, ("fast", 1_000_000, 1, 384)]
     return [job for job in jobs if only == "all" or (job[0] in (*PEERS, SEMHASH)) == (only == "peers")]
 
 
@@ -276,15 +270,14 @@ def high_ratios(rows: list[dict]) -> dict[str, float]:
     def ratio(figure: str, above: tuple, below: tuple) -> float | None:
         return seen[above][figure] / seen[below][figure] if above in seen and below in seen else None
 
-    exact, million = ("exact", 20_000), ("fast", 1_000_000)
+    exact, million, apricot = ("exact", 20_000), ("fast", 1_000_000), ("apricot lazy", 20_000)
     found = {
-        "exact_l": ratio("L", ("exact", 10_000), ("apricot lazy", 10_000)),
-        "exact_vs_apricot": ratio("cpu_seconds", ("apricot lazy", 10_000), ("exact", 10_000)),
+        "exact_l": ratio("L", exact, apricot),
+        "exact_vs_apricot": ratio("cpu_seconds", apricot, exact),
         "exact_vs_product": ratio("cpu_seconds", exact, ("product of all pairs", 20_000)),
         "exact_gigabytes": seen[exact]["peak_bytes"] / 1e9 if exact in seen else None,
         "fast_l": ratio("L", ("fast", 20_000), exact),
-        "exact_vs_apricot_20000": ratio("cpu_seconds", ("apricot lazy", 20_000), exact),
-        "million_vs_apricot": ratio("cpu_seconds", million, ("apricot lazy", 20_000)),
+        "million_vs_apricot": ratio("cpu_seconds", million, apricot),
         "million_gigabytes": seen[million]["peak_bytes"] / 1e9 if million in seen else None,
         "growth": ratio("cpu_seconds", million, ("fast", 100_000)),
     }
@@ -300,7 +293,7 @@ def plan(quick: bool, only: str) -> list[tuple[str, int, int, int]]:
 
 
 def ratios(rows: list[dict]) -> dict[str, float]:
-    """The figures of the goals, as far as this run has them."""
+    """The figures of the goals, of processor time, as far as this run has them."""
     seen = {(row["method"], row["n"], row["classes"]): row for row in rows if "failed" not in row}
 
     def ratio(figure: str, above: tuple, below: tuple) -> float | None:
@@ -312,36 +305,34 @@ def ratios(rows: list[dict]) -> dict[str, float]:
     ours = [row for row in rows if row["method"] in OURS and "failed" not in row]
     found = {
         "exact_l": ratio("L", exact, apricot),
-        "exact_vs_apricot": ratio("seconds", apricot, exact),
-        "exact_vs_submodlib": ratio("seconds", submodlib, exact),
+        "exact_vs_apricot": ratio("cpu_seconds", apricot, exact),
+        "exact_vs_submodlib": ratio("cpu_seconds", submodlib, exact),
         "fast_l": ratio("L", fast, exact),
-        "fast_vs_apricot": ratio("seconds", apricot, fast),
-        "fast_vs_submodlib": ratio("seconds", submodlib, fast),
+        "fast_vs_apricot": ratio("cpu_seconds", apricot, fast),
+        "fast_vs_submodlib": ratio("cpu_seconds", submodlib, fast),
         "refine_l": ratio("L", refine, ("apricot lazy", 10_000, 1)),
-        "refine_vs_apricot": ratio("seconds", ("apricot lazy", 10_000, 1), refine),
+        "refine_vs_apricot": ratio("cpu_seconds", ("apricot lazy", 10_000, 1), refine),
         "memory": max((row["peak_bytes"] / (50e6 + 200 * row["n"]) for row in ours), default=None),
-        "million_in_ten": ratio("seconds", ("fast", 1_000_000, 10), apricot),
-        "million_in_one": ratio("seconds", million, apricot),
+        "million_in_ten": ratio("cpu_seconds", ("fast", 1_000_000, 10), apricot),
+        "million_in_one": ratio("cpu_seconds", million, apricot),
         "million_gigabytes": seen[million]["peak_bytes"] / 1e9 if million in seen else None,
-        "growth": ratio("seconds", million, ("fast", 100_000, 1)),
+        "growth": ratio("cpu_seconds", million, ("fast", 100_000, 1)),
     }
     return {name: value for name, value in found.items() if value is not None}
 
 
 def table(rows: list[dict], figures: dict[str, float], goals: tuple = GOALS) -> str:
     lines = [
-        "| method | N | d | classes | seconds | of processors | peak MB | L |",
-        "|---|---|---|---|---|---|---|---|",
+        "| method | N | d | classes | processor time, s | peak MB | L |",
+        "|---|---|---|---|---|---|---|",
     ]
     for row in rows:
         start = f"| {row['method']} | {row['n']:,} | {row['dims']} | {row['classes']} |"
         if "failed" in row:
-            lines.append(f"{start} failed: {row['failed']} | | | |")
+            lines.append(f"{start} failed: {row['failed']} | | |")
         else:
             length = "" if row["L"] is None else f"{row['L']:.2f}"
-            lines.append(
-                f"{start} {row['seconds']:.2f} | {row['cpu_seconds']:.2f} | {row['peak_bytes'] / 1e6:,.0f} | {length} |"
-            )
+            lines.append(f"{start} {row['cpu_seconds']:.2f} | {row['peak_bytes'] / 1e6:,.0f} | {length} |")
     lines += ["", "| goal | reached | |", "|---|---|---|"] if figures else []
     for words, name, met in goals:
         if name in figures:
@@ -363,7 +354,7 @@ def write_results(rows: list[dict], name: str, figures: dict[str, float], goals:
     start, stop = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
     head, rest = readme.read_text().split(start)
     _, tail = rest.split(stop)
-    note = f"{machine['cores']} cores, load {LOAD_BEFORE:.1f} before the run."
+    note = f"One thread of {machine['cores']} cores, load {LOAD_BEFORE:.1f} before the run."
     readme.write_text(f"{head}{start}\n{note}\n\n{table(rows, figures, goals)}\n{stop}{tail}")
     print(table(rows, figures, goals))
 
@@ -377,7 +368,7 @@ def main() -> None:
     parser.add_argument("--only", choices=("all", "ours", "peers"), default="all")
     parser.add_argument("--dry", action="store_true", help="print, but leave the files as they are")
     parser.add_argument("--high", action="store_true", help="embeddings of 384 and 768 numbers")
-    parser.add_argument("--million", action="store_true", help="with --high, also a million rows")
+    parser.add_argument("--rows", type=Path, help="keep measured rows here, and skip those that are there already")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     parser.add_argument("--points", help=argparse.SUPPRESS)
     parser.add_argument("--classes", type=int, default=1, help=argparse.SUPPRESS)
@@ -385,14 +376,18 @@ def main() -> None:
     if arguments.worker:
         work(arguments.worker, arguments.points, arguments.classes)
         return
-    rows = []
+    high, kept = arguments.high, arguments.rows
+    rows = [json.loads(line) for line in kept.read_text().splitlines()] if kept and kept.exists() else []
+    known = {(row["method"], row["n"], row["classes"], row["dims"]) for row in rows}
     with tempfile.TemporaryDirectory() as folder:
-        high = arguments.high
-        jobs = plan(arguments.quick, arguments.only)
-        jobs = high_plan(arguments.quick, arguments.only, arguments.million) if high else jobs
-        for job in jobs:
+        for job in (high_plan if high else plan)(arguments.quick, arguments.only):
+            if job in known:
+                continue
             rows.append(measure(*job, Path(folder)))
             print(rows[-1], flush=True)
+            if kept:
+                with kept.open("a") as file:
+                    file.write(json.dumps(rows[-1]) + "\n")
     figures, goals = (high_ratios(rows), HIGH_GOALS) if high else (ratios(rows), GOALS)
     if arguments.dry:
         print(table(rows, figures, goals))

@@ -99,7 +99,7 @@ def test_gains_kept_by_differences_equal_gains_computed_from_scratch():
 @pytest.mark.parametrize("split", [None, 4])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_pairs_computed_once_give_the_same_gains(monkeypatch, split, dtype):
-    """The sum over all pairs, on several threads, and that over pairs that boxes leave, are equal to the last bit."""
+    """Sums over all pairs, on any number of threads, equal those over the pairs that boxes leave, to the last bit."""
     rng, found = np.random.default_rng(2), []
     points, weight = rng.normal(size=(1_500, 9)).astype(dtype), rng.integers(0, 3, 1_500).astype(float)
     for limit, threads in ((1, 1), (1, 3), (-1, 1)):

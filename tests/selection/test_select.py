@@ -287,7 +287,7 @@ def test_notes_on_heavy_picks_and_lost_classes():
 
 def test_memory_limit_changes_the_method_with_a_note():
     points = np.random.default_rng(0).normal(size=(3_000, 40))
-    needs = synthsieve.estimate_memory(3_000, 40, 60, method="exact")
+    needs = synthsieve.estimate_memory(3_000, 40, 60, method="exact", at_most=True)
     chosen = synthsieve.select(gradients=points, labels=np.zeros(3_000, int), memory_limit=needs - 1, budget=0.02)
     assert chosen.figures[0].method == "stochastic"
     assert any("stochastic" in note for note in chosen.notes)

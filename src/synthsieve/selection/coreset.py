@@ -138,6 +138,7 @@ def coreset(
         bytes_a_row=num_dims * np.dtype(points.dtype).itemsize if made else 0,
         called=called,
         dense=dense,
+        itemsize=np.dtype(points.dtype).itemsize,
     )
     total, picked, lock = sum(target.count for target in targets), dict[int, int](), Lock()
 

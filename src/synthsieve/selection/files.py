@@ -43,12 +43,13 @@ _STARTS = {".npz": b"PK\x03\x04", ".npy": b"\x93NUM", **dict.fromkeys(PARQUET_SU
 WEIGHTS = ("weight", "loss_weight")
 # For estimates: checking, entropy and gradient of one number of a row; one class; one pick.
 _SECONDS_A_NUMBER = 5e-8
-_SECONDS_A_CLASS = 2e-3
+_SECONDS_A_CLASS = 1.5e-3
 _SECONDS_A_PICK = 1e-5
 # With matrix products: a pair of points costs that many products of it, and as much again as so many in 384 dimensions
 # (benchmarks/selection.py).
 _PRODUCTS, _PRODUCTS_IF_GUESSED = 2.9, 1.8
 _REST, _REST_DIMS = 2.0, 384
+_SHARED = 0.4  # of the time of tiles, the part that all threads share
 NOT_ESTIMATED = "the time of the cross-validated classifier is not included"
 
 
@@ -326,7 +327,7 @@ def _selected_rows(schema: Any, batches: Iterable[Any], selected: np.ndarray, ad
 
 
 def estimate_cost(table: Table, options: SelectionOptions) -> dict[str, Any]:
-    """Rough cost of a selection: memory beyond the input and the program, time as on two cores of 2021."""
+    """Rough cost of a selection: memory beyond the input and the program, and time on this machine."""
     from synthsieve.selection.budget import class_targets
     from synthsieve.selection.kernels.cells import largest_cell
     from synthsieve.selection.kernels.dense import GUESSED, MIN_DIMS
@@ -349,6 +350,8 @@ def estimate_cost(table: Table, options: SelectionOptions) -> dict[str, Any]:
     if table.embeddings is not None or table.texts is not None:
         widths["gradients"] = TfidfEncoder().dimensions if table.embeddings is None else table.embeddings.shape[1]
     columns = widths.get("gradients", max(widths.values(), default=len(sizes)))
+    points = table.embeddings if table.embeddings is not None else table.outputs.get("gradients")
+    itemsize = 8 if points is None else max(4, validation.as_array(points).dtype.itemsize)
     counts = np.minimum(sizes, [target.count for target in class_targets(options, sizes, sizes.astype(np.float64))])
     reserved = estimate_filter(table.num_rows)
     if options.outlier_fraction:
@@ -366,19 +369,22 @@ def estimate_cost(table: Table, options: SelectionOptions) -> dict[str, Any]:
         bytes_a_row=0 if "gradients" in widths else 8 * columns,
         called=[str(name) for name in known.names],
         dense=dense,
+        itemsize=min(itemsize, 8),
     )
     seconds = _SECONDS_A_NUMBER * table.num_rows * max(widths.values(), default=columns)
+    speed = _seconds_a_pair(_REST_DIMS)
     for size, count, method in zip(sizes.tolist(), counts.tolist(), plan.methods, strict=True):
-        pace = 3.5e-9 * size**2 if method is Method.EXACT else 1.2e-6 * size**1.38
         if dense and not options.refine and method in (Method.EXACT, Method.FAST):
             pairs = size * (size if method is Method.EXACT else largest_cell(size))
             guessed = method is Method.EXACT and GUESSED[0] < size**2 <= GUESSED[1]
             products = _PRODUCTS_IF_GUESSED if guessed else _PRODUCTS
-            a_pair = products * _seconds_a_pair(columns) + _REST * _seconds_a_pair(_REST_DIMS)
+            a_pair = products * _seconds_a_pair(columns) + _REST * speed
             seconds += a_pair * pairs / cores + _SECONDS_A_PICK * count
             continue
-        seconds += (pace * columns / 10 * (3.0 if options.refine else 1.0) + _SECONDS_A_CLASS) * 2 / cores
-        seconds += _SECONDS_A_PICK * count
+        pairs = _pairs_by_tiles(size, method) * (columns / 10) ** (0.6 if columns < 10 else 1.8)
+        shared = _SHARED / cores + 1.0 - _SHARED  # the picks after the first hardly gain from threads
+        seconds += pairs * speed * (3.0 if options.refine else 1.0) * shared
+        seconds += _SECONDS_A_CLASS + _SECONDS_A_PICK * count
     return {
         "rows": table.num_rows,
         "classes": len(sizes),
@@ -389,6 +395,17 @@ def estimate_cost(table: Table, options: SelectionOptions) -> dict[str, Any]:
         "cores": cores,
         "notes": [*plan.notes, *([NOT_ESTIMATED] if trains else [])],
     }
+
+
+def _pairs_by_tiles(size: int, method: Method) -> float:
+    """The time of a class of points of ten numbers, in pairs of a matrix product of 384 (benchmarks/selection.py)."""
+    from synthsieve.selection.greedy import CELL, MIN_COARSE
+    from synthsieve.selection.kernels.lanes import LANES
+
+    if method is Method.EXACT or (method is Method.FAST and size < MIN_COARSE):
+        return 0.42 * size**2
+    cell = CELL * LANES if method is Method.FAST and size > 2 * CELL * LANES else size
+    return 118.0 * cell**1.32 * size / cell
 
 
 def _seconds_a_pair(dims: int) -> float:

@@ -27,10 +27,10 @@ _MISSED = 0.01
 THINNING = 4
 LEAD = 16
 MIN_COARSE = 15_000
-# `fast` divides more than twice as many tiles into cells of these: 65,536 points. A power of two, so that a cell is a
+# Tiles of a cell of `fast`, which divides more than twice as many: 65,536 points. A power of two, so that a cell is a
 # node of the tree (decision 0204).
 CELL = 4_096
-_FALL = 0.9  # of the level that the gains of all cells fall to, from round to round
+_FALL = 0.9  # from round to round, the gains in all cells fall to this part of the largest
 
 
 def choose(
@@ -102,11 +102,8 @@ def choose_in_cells(
 
     All cells go on until their gains have fallen to the same level; then the picks of largest gain are kept.
     """
-    tiles, cells, single = whole.tiles, list[FacilityLocation](), Workers(1)
-    for start in range(0, len(tiles.coords), CELL):
-        cells.append(FacilityLocation(tiles.part(start, min(start + CELL, len(tiles.coords))), single, report))
-        if whole.factor is not None:
-            cells[-1].factor = whole.factor[start : start + CELL]
+    size, single = len(whole.reach), Workers(1)
+    cells = [whole.part(start, min(start + CELL, size), single) for start in range(0, size, CELL)]
     eligible = [cell.tiles.num_points if cell.factor is None else int((cell.factor > 0.0).sum()) for cell in cells]
 
     def last_gain(cell: FacilityLocation) -> float:

@@ -72,6 +72,13 @@ class FacilityLocation:
         self._former = np.empty(tiles.rows.size)
         self.restart(())
 
+    def part(self, start: int, stop: int, workers: Workers) -> FacilityLocation:
+        """The tiles from `start` to `stop` as a selection of their own, without picks; see `Tiles.part`."""
+        part, places = FacilityLocation(self.tiles.part(start, stop), workers), slice(start * LANES, stop * LANES)
+        part.factor = None if self.factor is None else self.factor[start:stop]
+        part._changed, part._former = self._changed[places], self._former[places]  # no memory of its own
+        return part
+
     @property
     def unit(self) -> float:
         return self.tiles.magnitude / self._scale

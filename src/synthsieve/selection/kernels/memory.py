@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from synthsieve.errors import SelectionError
-from synthsieve.selection.greedy import THINNING
+from synthsieve.selection.greedy import MIN_COARSE, THINNING
+from synthsieve.selection.kernels.blocks import BLOCK_NUMBERS
 from synthsieve.selection.kernels.cells import largest_cell
 from synthsieve.selection.kernels.dense import MAX_PAIRS, PRODUCT
 from synthsieve.selection.kernels.facility_location import GATHERED_NUMBERS
@@ -31,25 +32,29 @@ def estimate_memory(
     refine: bool = False,
     dense: bool = False,
     at_most: bool = False,
+    itemsize: int = 8,
 ) -> int:
     """Bytes a selection of `k` among `n` points of `d` numbers needs beyond the points themselves, in one class.
 
     This is what to expect, or with `at_most` what it cannot exceed.
 
-    A point needs its coordinates in float64, its share of a box, and its weight, reach, nearest pick and gain. With
-    matrix products (`dense`), those of a cell or of all points in float32, products, and pairs of near points.
+    A point needs its coordinates, numbers of `itemsize` bytes, its share of a box, and its weight, reach, nearest pick
+    and gain. With matrix products (`dense`), those of a cell or of all points in float32, products, and pairs of near
+    points.
     """
     method = one_of(Method, method, "method")
     if dense and not refine and method in (Method.EXACT, Method.FAST):
         at_once = largest_cell(n) if method is Method.FAST else n
         pairs = int(8 * min(MAX_PAIRS, at_once**2 // 2) * (1.0 if at_most else _STORED_PAIRS))
         return _FIXED + pairs + at_once * (4 * d + 600) + 8 * min(PRODUCT, 256 * at_once) + n * 60 + k * 24
-    points = n * (8 * d + 2 * d + 12)
+    fixed = _FIXED if at_most else 16 * min(BLOCK_NUMBERS, n * d)
+    points = n * (itemsize * d + 2 * d + 12)
     state = n * (8 + 4 + 4 + 8)
     gains = 8 * n + 9 * min(n * d // 2, GATHERED_NUMBERS) if method.is_greedy else 0
-    coarse = n // THINNING * (18 * d + 56) * THINNING // (THINNING - 1) if method in (Method.FAST, Method.AUTO) else 0
+    is_coarse = method in (Method.FAST, Method.AUTO) and n >= MIN_COARSE
+    coarse = n // THINNING * ((2 * itemsize + 2) * d + 56) * THINNING // (THINNING - 1) if is_coarse else 0
     second = n * (8 + 8 + 8 + 1) + k * (9 * d + 24) if refine else 0
-    return _FIXED + points + max(state + gains + second, coarse, n * d) + n * 24 + k * 24
+    return fixed + points + state + max(gains + second, coarse, n * d - state) + n * 24 + k * 24
 
 
 @dataclass(frozen=True)
@@ -80,6 +85,7 @@ def make_plan(
     bytes_a_row: int = 0,
     called: Sequence[str] | None = None,
     dense: bool = False,
+    itemsize: int = 8,
 ) -> MemoryPlan:
     """Methods and threads that stay within the memory limit, and a note for every concession.
 
@@ -89,14 +95,16 @@ def make_plan(
         reserved_bytes: memory that is already in use and counts towards the limit.
         bytes_a_row: size of a point, where points are computed class by class.
         called: the name of each class, for notes.
-        dense: whether distances are computed by matrix products.
+        dense: whether distances are computed by matrix products; itemsize: bytes of a number of a point.
     """
     methods = [options.method.for_size(size) for size in sizes]
     threads = options.n_jobs or available_cores()
 
     def need(place: int, at_most: bool = True) -> int:
         size, count, chosen = sizes[place], min(counts[place], sizes[place]), methods[place]
-        needed = estimate_memory(size, dims, count, method=chosen, refine=options.refine, dense=dense, at_most=at_most)
+        needed = estimate_memory(
+            size, dims, count, method=chosen, refine=options.refine, dense=dense, at_most=at_most, itemsize=itemsize
+        )
         return size * bytes_a_row + needed
 
     def total(needs: list[int]) -> int:
