@@ -101,6 +101,7 @@ def measure(
         "mixture": chains(Draw.MIXTURE),
         "mixture, T = 0.5": chains(Draw.MIXTURE, 0.5),
         "mixture+langevin": chains(Draw.MIXTURE_LANGEVIN),
+        "mixture+langevin, T = 0.7": chains(Draw.MIXTURE_LANGEVIN, 0.7),
         "mixture+langevin, T = 0.5": chains(Draw.MIXTURE_LANGEVIN, 0.5),
         FILTERED: chains(Draw.MIXTURE_LANGEVIN),
     }

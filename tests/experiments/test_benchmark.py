@@ -22,7 +22,7 @@ from tests.stories.test_command_line import synthsieve as command
 SETTINGS = [
     *("model.encoder_width=8", "model.label_width=8", "model.generator_width=8", "model.energy_width=8"),
     *("training.steps=8", "training.batch_labeled=10", "training.batch_unlabeled=10", "sampling.training_steps=2"),
-    *("data.folds=3", "comparison.pool_sizes=[20]", "sampling.num_steps=2"),
+    *("data.folds=3", "comparison.pool_sizes=[20]", "sampling.num_steps=2", "training.shift=2"),
 ]
 METHODS = "supervised,logistic-regression,jem"
 OPTIONS = {"methods": METHODS, "label": "kind", "workers": 0, "overrides": SETTINGS, "log": lambda _: None}
@@ -60,6 +60,7 @@ def test_benchmark_of_a_table(whole):
     assert {row[0] for row in whole.rows()} == {"supervised", "logistic-regression", "ours"}
     assert whole.left_out == {"jem": "it needs x of continuous numbers, which those of table are not"}
     assert whole.sizes["test"] == 60  # cross-fitting: every label measures once
+    assert whole.settings["training"]["shift"] == 0  # hand-made augmentation, which no method gets here
     assert whole.answer in (whole.out / "benchmark.md").read_text(encoding="utf-8")
     assert (whole.out / "benchmark.svg").read_text(encoding="utf-8").startswith("<svg")
 

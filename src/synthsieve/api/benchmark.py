@@ -63,6 +63,7 @@ def benchmark(
         raise ConfigError(f"seeds must be 1 or more, got {seeds}", code="bad-seeds")
     changes = {} if metric is None else {"comparison": {"metric": str(metric)}}
     origin, dataset, settings = read_source(source, out, changes, progress=bar("data"), **options)
+    settings = settings.changed("training", shift=0)  # hand-made augmentation: no method has any
     each = tuple(range(settings.seed, settings.seed + seeds))
     plan = Benchmark(out, origin, settings, each, tuple(names), shares, folds_of(dataset, settings), torch_device)
     with locked(out):
