@@ -4,10 +4,10 @@
 
 Of each data set three classes are made rare in turn: 10 labelled rows of the class and 200 of the others, and
 unlabelled, validation and test rows in the same proportion. Our model is trained on the labelled and unlabelled rows
-and draws samples: 190 of the rare class, or 3,000 of each class, of which those are kept whose class the model
-confirms. Each way to treat the imbalance trains the same scikit-learn models; the threshold of each is chosen on the
-validation rows by balanced accuracy. Average precision needs no threshold. Test rows of the rare class are as many as
-there are, and weighted to one in 21.
+and draws samples: 190 of the rare class, or 3,000 of each class. Of these, those are kept whose class the model
+confirms, or all have both classes, weighted by the model's probabilities (soft labels). Each way to treat the imbalance
+trains the same scikit-learn models; the threshold of each is chosen on the validation rows by balanced accuracy.
+Average precision needs no threshold. Test rows of the rare class are as many as there are, and weighted to one in 21.
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ from synthsieve.io.random_streams import derive_seed, numpy_stream
 RATIO = 20
 POSITIVES = 10  # labelled rows of the rare class
 MODELS = ("logistic regression", "random forest", "gradient boosting")
-RARE, DRAWN, OURS = "drawn rare samples", "drawn samples of both classes", "our model"
+RARE, CONFIRMED, SOFT = "drawn rare samples", "drawn samples, class confirmed", "drawn samples, soft labels"
+OURS = "our model"
+DRAWN = (RARE, CONFIRMED, SOFT)
 SAMPLES = 3000  # of each class, where both are drawn
 METRICS = ("balanced_accuracy", "average_precision")
 SMOTE_NEIGHBOURS = 5
@@ -134,8 +136,18 @@ def smote(x: Any, y: np.ndarray, count: int, *, rng: np.random.Generator) -> Any
     return made.to_numpy().reshape(count, *x.shape[1:])
 
 
-def ways(task: Task, model: LatentEBMClassifier, seed: int) -> dict[str, Callable[[], tuple[Any, np.ndarray, bool]]]:
-    """Training rows, their labels, and whether classes are weighted, by the name of the way."""
+Rows = tuple[Any, np.ndarray, np.ndarray | None]  # x, y and weights, where rows have any
+
+
+def balanced(y: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
+    """Weights with the same sum for each class, and mean 1."""
+    weights = np.ones(len(y)) if weights is None else weights
+    totals = np.bincount(y, weights, minlength=2)
+    return weights * (len(y) / 2 / totals)[y]
+
+
+def ways(task: Task, model: LatentEBMClassifier, seed: int) -> dict[str, Callable[[], Rows]]:
+    """Training rows by the name of the way."""
     x, y = task.labeled
     missing = int((y == 0).sum() - (y == 1).sum())
     more = np.concatenate([y, np.ones(missing, dtype=y.dtype)])
@@ -144,29 +156,40 @@ def ways(task: Task, model: LatentEBMClassifier, seed: int) -> dict[str, Callabl
         stream = derive_seed(seed, f"samples/{label}") % 2**31
         return model.sample(count, classes=[label], random_state=stream)[0]
 
-    def confirmed() -> tuple[Any, np.ndarray, bool]:
+    def confirmed() -> Rows:
         rows, labels = [x], [y]
         for label in (0, 1):
             samples = drawn(label, SAMPLES)
             rows.append(take(samples, np.flatnonzero(model.predict(samples) == label)))
             labels.append(np.full(len(rows[-1]), label, dtype=y.dtype))
-        return stack(*rows), np.concatenate(labels), True
+        together = np.concatenate(labels)
+        return stack(*rows), together, balanced(together)
+
+    def soft(added: Any) -> Rows:
+        """The labels, and `added` rows once with each class, weighted by its probability."""
+        p = model.predict_proba(added)[:, 1]
+        both = np.repeat(np.array([0, 1], dtype=y.dtype), len(p))
+        labels = np.concatenate([y, both])
+        weights = np.concatenate([np.ones(len(y)), 1 - p, p])
+        return stack(x, added, added), labels, balanced(labels, weights)
 
     def oversampled() -> Any:
         return take(x, numpy_stream(seed, "oversampling").choice(np.flatnonzero(y == 1), missing))
 
-    def self_labeled() -> tuple[Any, np.ndarray, bool]:
-        labels = model.predict(task.unlabeled[0])
-        return stack(x, task.unlabeled[0]), np.concatenate([y, labels]), True
+    def self_labeled() -> Rows:
+        labels = np.concatenate([y, model.predict(task.unlabeled[0])])
+        return stack(x, task.unlabeled[0]), labels, balanced(labels)
 
     return {
-        "labels only": lambda: (x, y, False),
-        "class weights": lambda: (x, y, True),
-        "random oversampling": lambda: (stack(x, oversampled()), more, False),
-        "SMOTE": lambda: (stack(x, smote(x, y, missing, rng=numpy_stream(seed, "smote"))), more, False),
-        RARE: lambda: (stack(x, drawn(1, missing)), more, False),
-        DRAWN: confirmed,
+        "labels only": lambda: (x, y, None),
+        "class weights": lambda: (x, y, balanced(y)),
+        "random oversampling": lambda: (stack(x, oversampled()), more, None),
+        "SMOTE": lambda: (stack(x, smote(x, y, missing, rng=numpy_stream(seed, "smote"))), more, None),
+        RARE: lambda: (stack(x, drawn(1, missing)), more, None),
+        CONFIRMED: confirmed,
+        SOFT: lambda: soft(stack(drawn(0, SAMPLES), drawn(1, SAMPLES))),
         "unlabelled rows, our labels": self_labeled,
+        "unlabelled rows, soft labels": lambda: soft(task.unlabeled[0]),
     }
 
 
@@ -200,15 +223,13 @@ def measure(task: Task, seed: int) -> dict[str, Any]:
     model = LatentEBMClassifier(random_state=seed).fit(x, y, unlabeled_X=task.unlabeled[0])
     found: dict[str, Any] = {}
     for name, make in ways(task, model, seed).items():
-        train_x, train_y, weighted = make()
+        train_x, train_y, weights = make()
         found[name] = {}
         for student in MODELS:
             pipeline = common_model(student, train_x)
             last = pipeline.steps[-1][0]
-            options = {f"{last}__random_state": seed}
-            if weighted:
-                options[f"{last}__class_weight"] = "balanced"
-            pipeline.set_params(**options).fit(train_x, train_y)
+            given = {} if weights is None else {f"{last}__sample_weight": weights}
+            pipeline.set_params(**{f"{last}__random_state": seed}).fit(train_x, train_y, **given)
             found[name][student] = figures(
                 task, *(pipeline.predict_proba(part[0])[:, 1] for part in (task.validation, task.test))
             )
@@ -243,12 +264,16 @@ def markdown(units: list[Unit]) -> str:
         own = [unit for unit in units if unit["source"] == source]
         classes, seeds = (list(dict.fromkeys(unit[name] for unit in own)) for name in ("task", "seed"))
         lines += [f"## {source}: {', '.join(classes)}, {len(seeds)} seeds each", ""]
-        lines += [f"| | balanced accuracy | average precision | {DRAWN}, difference: balanced accuracy | AP |"]
-        lines += ["|" + "---|" * 5]
+        lines += ["| | balanced accuracy | average precision |", "|---|---|---|"]
         for way in own[0]["found"]:
             means = [f"{100 * np.mean([mean_of(unit, way, metric) for unit in own]):.1f}" for metric in METRICS]
-            gaps = ["", ""] if way == DRAWN else [difference(own, DRAWN, way, metric) for metric in METRICS]
-            lines.append("| " + " | ".join([way, *means, *gaps]) + " |")
+            lines.append(f"| {way} | {' | '.join(means)} |")
+        lines += ["", "Differences of drawn samples, balanced accuracy and average precision:", ""]
+        lines += [f"| against | {' | '.join(f'{way}, {name}' for way in DRAWN for name in ('BA', 'AP'))} |"]
+        lines += ["|" + "---|" * (1 + 2 * len(DRAWN))]
+        for other in (name for name in own[0]["found"] if name not in DRAWN):
+            gaps = [difference(own, way, other, metric) for way in DRAWN for metric in METRICS]
+            lines.append(f"| {other} | {' | '.join(gaps)} |")
         argmax = np.mean([unit["found"][OURS]["itself"]["argmax_balanced_accuracy"] for unit in own])
         agree = np.mean([unit["agreeing"] for unit in own])
         lines += ["", f"Our model without a chosen threshold has a balanced accuracy of {100 * argmax:.1f}; it gives"]
