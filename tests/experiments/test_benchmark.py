@@ -86,6 +86,14 @@ def test_an_interrupted_benchmark_is_resumed(whole, table, tmp_path, monkeypatch
     assert {path.name for path in started} == {"0.25.npz"}  # nothing else is trained again
 
 
+def test_other_data_in_the_same_folder_are_refused(whole, table, tmp_path):
+    out = shutil.copytree(whole.out, tmp_path / "copy")
+    changed = tmp_path / "table.csv"
+    changed.write_text(table.read_text(encoding="utf-8").replace("blue,x", "blue,y", 1), encoding="utf-8")
+    with raises(DataError, "other-data"):
+        synthsieve.benchmark(changed, out, **OPTIONS)
+
+
 def test_the_best_trial_has_the_budget_that_counts(whole):
     folders = sorted(whole.out.glob("seed-0/fold-*/supervised"))
     assert len(folders) == 3
