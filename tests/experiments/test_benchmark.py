@@ -101,6 +101,7 @@ def test_the_best_trial_has_the_budget_that_counts(whole):
     assert len(folders) == 3
     for folder in folders:
         trials = [read_answers(folder / f"trial-0.25-{i}.npz") for i in (1, 2, 3)]
+        assert all(set(answers) == {"validation"} for answers, _ in trials)  # test rows are not looked at
         scores = [answers["validation"].right.mean() for answers, _ in trials]
         chosen = read_answers(folder / "1.npz")[1]["identity"]["parameters"]
         assert chosen == trials[int(np.argmax(scores))][1]["identity"]["parameters"]
