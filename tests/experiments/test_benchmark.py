@@ -3,6 +3,7 @@
 import csv
 import json
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -60,6 +61,7 @@ def test_benchmark_of_a_table(whole):
     assert {row[0] for row in whole.rows()} == {"supervised", "logistic-regression", "ours"}
     assert whole.left_out == {"jem": "it needs x of continuous numbers, which those of table are not"}
     assert whole.sizes["test"] == 60  # cross-fitting: every label measures once
+    assert whole.settings["seeds"] == [0]
     assert whole.settings["training"]["shift"] == 0  # hand-made augmentation, which no method gets here
     assert whole.answer in (whole.out / "benchmark.md").read_text(encoding="utf-8")
     assert (whole.out / "benchmark.svg").read_text(encoding="utf-8").startswith("<svg")
@@ -86,11 +88,20 @@ def test_an_interrupted_benchmark_is_resumed(whole, table, tmp_path, monkeypatch
     assert {path.name for path in started} == {"0.25.npz"}  # nothing else is trained again
 
 
+def test_other_data_in_the_same_folder_are_refused(whole, table, tmp_path):
+    out = shutil.copytree(whole.out, tmp_path / "copy")
+    changed = tmp_path / "table.csv"
+    changed.write_text(table.read_text(encoding="utf-8").replace("blue,x", "blue,y", 1), encoding="utf-8")
+    with raises(DataError, "other-data"):
+        synthsieve.benchmark(changed, out, **OPTIONS)
+
+
 def test_the_best_trial_has_the_budget_that_counts(whole):
     folders = sorted(whole.out.glob("seed-0/fold-*/supervised"))
     assert len(folders) == 3
     for folder in folders:
         trials = [read_answers(folder / f"trial-0.25-{i}.npz") for i in (1, 2, 3)]
+        assert all(set(answers) == {"validation"} for answers, _ in trials)  # test rows are not looked at
         scores = [answers["validation"].right.mean() for answers, _ in trials]
         chosen = read_answers(folder / "1.npz")[1]["identity"]["parameters"]
         assert chosen == trials[int(np.argmax(scores))][1]["identity"]["parameters"]
@@ -121,7 +132,7 @@ def outcome(right):
 
 
 def result(tmp_path, **rights):
-    names = {name.replace("_", "-"): outcome(right) for name, right in rights.items()}
+    names = {name: right if isinstance(right, MethodResult) else outcome(right) for name, right in rights.items()}
     settings = Settings().changed("comparison", metric=Metric.ACCURACY)
     plan = Benchmark(tmp_path, Origin("digits"), settings, (0,), tuple(names))
     sizes = {"labeled": 10, "unlabeled": 20, "validation": 5, "test": 200}
@@ -148,6 +159,16 @@ def test_the_chart_has_a_curve_for_each_method(tmp_path):
     assert [layer.name for layer in chart.layers] == ["vat", "ours"]
     assert chart.layers[0].x[-1] == pytest.approx(1)
     assert (chart.layers[0].y[0], chart.layers[0].y[-1]) == (pytest.approx(40), pytest.approx(50))
+
+
+def test_the_chart_of_several_budgets_has_a_point_for_each(tmp_path):
+    names = {
+        score: {"vat": outcome(np.arange(200) < score), "ours": outcome(np.arange(200) < 100)} for score in (180, 150)
+    }
+    found = replace(result(tmp_path, **names[180]), outcomes={1.0: names[180], 0.5: names[150]})
+    vat = found.chart().layers[0]
+    assert (vat.name, vat.x, vat.y) == ("vat", (0.5, 1.0), (pytest.approx(75), pytest.approx(90)))
+    assert "| vat | 75.0 | 90.0 |" in found.markdown()
 
 
 def test_damaged_answers_are_measured_again(whole, table, tmp_path):

@@ -10,13 +10,15 @@ import numpy as np
 import torch
 
 from synthsieve.api.source import SourceOptions, read_source
-from synthsieve.data.splits import split_dataset
-from synthsieve.errors import ConfigError
+from synthsieve.data.dataset import Dataset
+from synthsieve.data.splits import fingerprint, split_dataset
+from synthsieve.errors import ConfigError, DataError
 from synthsieve.evaluation.comparison import visible_difference
 from synthsieve.experiments.baselines.registry import chosen_methods
 from synthsieve.experiments.benchmark import Benchmark, folds_of
 from synthsieve.experiments.workers import default_workers
 from synthsieve.io.devices import AUTO, device_of
+from synthsieve.io.files import write_text
 from synthsieve.io.locks import locked
 from synthsieve.io.progress import NullProgress, Progress
 from synthsieve.results.benchmark import BenchmarkResult, result_of
@@ -68,6 +70,7 @@ def benchmark(
     plan = Benchmark(out, origin, settings, each, tuple(names), shares, folds_of(dataset, settings), torch_device)
     with locked(out):
         measured, left_out = plan.check(dataset), plan.left_out(dataset)
+        _check_unchanged(out, dataset)
         split = split_dataset(dataset, plan.settings_of(plan.units[0]).data, seed=each[0])
         log(
             f"{dataset.name}: {len(split.labeled):,} labels, {len(split.unlabeled):,} unlabelled rows; "
@@ -83,6 +86,16 @@ def benchmark(
         result = result_of(plan, outcomes, left_out, shared_items=shared, sizes={**sizes, "test": measured})
         result.write()
         return result
+
+
+def _check_unchanged(out: Path, dataset: Dataset) -> None:
+    """Refuse a folder with results of other data."""
+    path, given = out / "data.sha256", fingerprint(dataset)
+    if not path.is_file():
+        write_text(path, given)
+    elif path.read_text(encoding="utf-8") != given:
+        message = f"{out} has results of other rows or labels than {dataset.name!r} has now: choose another folder"
+        raise DataError(message, code="other-data")
 
 
 def _shares(budgets: str | Sequence[float]) -> tuple[float, ...]:

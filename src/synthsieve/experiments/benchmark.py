@@ -1,7 +1,7 @@
 """The benchmark: every method on the same splits with the same budget, tuned by the same number of trials.
 
-OUT/seed-S/METHOD/trial-SHARE-N.npz   the answers of a trial on validation and test rows; .safetensors: unfinished
-OUT/seed-S/METHOD/SHARE.npz           those with the best hyperparameters and this share of our own training's compute
+OUT/seed-S/METHOD/trial-SHARE-N.npz   the answers of a trial on validation rows; .safetensors: unfinished
+OUT/seed-S/METHOD/SHARE.npz           on test rows, too: the best hyperparameters, this share of our own compute
 OUT/seed-S/baselines/METHOD.npz       those of scikit-learn's methods
 OUT/seed-S/fold-K/                    the same with part K of the labels held out, where labels are few
 """
@@ -64,7 +64,7 @@ class MethodJob:
         for path in self.after:
             answers, _ = read_answers(path)
             score = answers["validation"].score(metric) if "validation" in answers else 0.0
-            scores.append(score if "test" in answers else -math.inf)  # without answers it diverged at once
+            scores.append(score if answers else -math.inf)  # without answers it diverged at once
         return max(range(len(scores)), key=scores.__getitem__)
 
     def identity(self, trial: int) -> dict[str, Any]:
@@ -94,6 +94,7 @@ class MethodJob:
             task,
             budget,
             metric=self.settings.comparison.metric,
+            test=self.trial is None,  # predicting test rows can take longer than a short trial
             checkpoint=checkpoint,
             identity=self.identity(trial),
             report=lambda percent: report(round(percent * self.share)),

@@ -37,7 +37,7 @@ class BenchmarkResult:
     validation: dict[str, float]  # mean score; empty without validation rows
     outcomes: MethodResults  # budget -> method -> result; the first budget is compared
     left_out: dict[str, str]  # methods that do not apply or diverged, with the reason
-    settings: dict[str, Any]  # those of the comparison: seeds, trials, budgets
+    settings: dict[str, Any]  # those of all trainings, and the seeds
     sizes: dict[str, int]  # labels, unlabelled rows, validation rows, test rows
 
     @property
@@ -130,7 +130,7 @@ class BenchmarkResult:
         share, sizes, seeds = next(iter(self.outcomes)), self.sizes, len(self.comparison.num_items)
         budgets = [trial["budget"] for one in self.first.values() for trial in one.trials]
         lines = [
-            f"# {self.source}: which method?",
+            f"# {Path(self.source).name}: which method?",
             "",
             self.answer,
             "",
@@ -147,7 +147,7 @@ class BenchmarkResult:
             "",
         ]
         if len(self.outcomes) > 1:
-            lines += [*self._by_budget(), ""]
+            lines += [*self._budget_table(), ""]
         if self.left_out:
             lines += ["Left out:", "", *(f"- {name}: {reason}." for name, reason in self.left_out.items()), ""]
         lines += ["Hyperparameters that validation chose, seed by seed:", ""]
@@ -155,33 +155,46 @@ class BenchmarkResult:
         named = ", ".join(f"{name} {version}" for name, version in versions().items())
         return "\n".join([*lines, "", self.comparison.note, "", f"Versions: {named}.", ""])
 
-    def _by_budget(self) -> list[str]:
+    def by_budget(self, name: str) -> dict[float, float]:
+        """The mean test score of a network for each budget that it was trained with, from small to large."""
+        trained = {share: found[name].test for share, found in sorted(self.outcomes.items()) if name in found}
+        metric = self.comparison.metric
+        return {share: float(np.mean([a.score(metric) for a in each])) for share, each in trained.items()}
+
+    def _budget_table(self) -> list[str]:
         """Mean test scores for each budget."""
-        head = ["method", *(f"{share:g} x" for share in self.outcomes)]
-        metric, rows = self.comparison.metric, []
+        rows = [["method", *(f"{share:g} x" for share in sorted(self.outcomes))], ["---"] * (1 + len(self.outcomes))]
         for name in self.first:
-            each = [found.get(name) if name in METHODS else None for found in self.outcomes.values()]
-            scores = ["" if o is None else f"{100 * np.mean([a.score(metric) for a in o.test]):.1f}" for o in each]
-            rows += [[name, *scores]] if any(scores) else []
-        title = [f"Test {self.metric} in % by budget, as a multiple of the compute of our own training:", ""]
-        return [*title, f"| {' | '.join(head)} |", "|---" * len(head) + "|", *(f"| {' | '.join(r)} |" for r in rows)]
+            if name in METHODS:
+                scores = self.by_budget(name)
+                rows.append([name, *(f"{100 * scores[s]:.1f}" if s in scores else "" for s in sorted(self.outcomes))])
+        title = f"Test {self.metric} in % by budget, as a multiple of the compute of our own training:"
+        return [title, "", *(f"| {' | '.join(row)} |" for row in rows)]
 
     def chart(self) -> Chart:
-        """Test score against compute: at each evaluation, that of the weights that validation preferred so far."""
+        """Test score against compute: a training for each budget, or the evaluations of the one training.
+
+        At an evaluation it is that of the weights that validation preferred so far.
+        """
+        several = len(self.outcomes) > 1
         ranked = sorted((name for name in self.first if name in METHODS), key=lambda name: -self._rank(name))
         shown = [name for name in METHODS if name in {*ranked[: SHOWN - 1], OURS}]
         layers: list[Layer] = []
         for i, name in enumerate(shown):
-            share, score = _curve(self.first[name])
+            if several:
+                share, score = map(np.array, zip(*self.by_budget(name).items(), strict=True))
+            else:
+                share, score = _curve(self.first[name])
             tone, dash = SERIES[i % len(SERIES)], list(Dash)[i // len(SERIES)]
             layers.append(Line(name, numbers(share), numbers(100 * score), tone, dash))
         return Chart(
-            title=f"{self.source}: {self.metric} against compute",
+            title=f"{Path(self.source).name}: {self.metric} against compute",
             description=self.answer,
-            x=Axis("compute, as a share of the budget", Scale.LOG),
+            x=Axis(f"compute, as a {'multiple of our own training' if several else 'share of the budget'}", Scale.LOG),
             y=Axis(f"test {self.metric}, %"),
             layers=tuple(layers),
-            note="Means over seeds. The schedules of learning rates are made for the whole budget.",
+            note="Means over seeds. "
+            + ("Each budget is a training of its own." if several else "Learning rates fall with the whole budget."),
         )
 
     def lines(self) -> list[str]:
@@ -224,7 +237,7 @@ def result_of(
         rng = numpy_stream(0, "benchmark")
         return compare_paired(test, baseline=baseline, shared_items=shared_items, rng=rng, metric=metric)
 
-    settings = benchmark.settings.model_dump(mode="json", exclude={"seed"})
+    settings = {"seeds": list(benchmark.seeds), **benchmark.settings.model_dump(mode="json", exclude={"seed"})}
     ours, theirs = compared(OURS), compared(best)
     places = benchmark.out, benchmark.origin.source
     return BenchmarkResult(*places, ours, best, theirs, validation, outcomes, {**left_out, **reasons}, settings, sizes)

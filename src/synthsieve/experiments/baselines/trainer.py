@@ -87,6 +87,7 @@ def train(
     budget: int,
     *,
     metric: Metric,
+    test: bool = True,
     checkpoint: Path | None = None,
     identity: Any = None,
     report: Callable[[int], None] = lambda percent: None,
@@ -96,6 +97,7 @@ def train(
 
     Args:
         metric: which weights are kept, by validation; without validation rows the last ones.
+        test: whether test rows are predicted as well; without validation rows they always are.
         identity: JSON that a checkpoint must have been written with to be continued.
         report: is called with the percentage that is done.
         stop: is called after each evaluation; True ends the training early, with a checkpoint.
@@ -119,7 +121,7 @@ def train(
         if passed > progress.evaluations or progress.diverged is not None:
             progress.evaluations = passed
             if method.ready and progress.diverged is None:
-                evaluate(method, task, progress, metric)
+                evaluate(method, task, progress, metric, test=test)
             if checkpoint is not None:
                 _save(checkpoint, method, source, progress, identity)
             if stop():
@@ -131,7 +133,9 @@ def train(
     return progress
 
 
-def evaluate(method: BenchmarkMethod, task: BenchmarkTask, progress: TrainerState, metric: Metric) -> None:
+def evaluate(
+    method: BenchmarkMethod, task: BenchmarkTask, progress: TrainerState, metric: Metric, *, test: bool
+) -> None:
     """Add a row to the history; keep the answers of weights that are better on validation than all before."""
     row = {"spent": float(progress.spent)}
     validation = answers_on(method, task, "validation")
@@ -143,7 +147,8 @@ def evaluate(method: BenchmarkMethod, task: BenchmarkTask, progress: TrainerStat
     if not all(map(math.isfinite, score)):
         return
     if progress.best is None or score > progress.best:
-        found = {"validation": validation, "test": answers_on(method, task, "test")}
+        measured = answers_on(method, task, "test") if test or validation is None else None
+        found = {"validation": validation, "test": measured}
         progress.best, progress.answers = score, {part: each for part, each in found.items() if each is not None}
     if "test" in progress.answers:
         row["test"] = progress.answers["test"].score(metric)  # of the weights that validation prefers so far
