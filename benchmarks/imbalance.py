@@ -166,12 +166,11 @@ def ways(task: Task, model: LatentEBMClassifier, seed: int) -> dict[str, Callabl
         return stack(*rows), together, balanced(together)
 
     def soft(added: Any) -> Rows:
-        """The labels, and `added` rows once with each class, weighted by its probability."""
-        p = model.predict_proba(added)[:, 1]
-        both = np.repeat(np.array([0, 1], dtype=y.dtype), len(p))
-        labels = np.concatenate([y, both])
-        weights = np.concatenate([np.ones(len(y)), 1 - p, p])
-        return stack(x, added, added), labels, balanced(labels, weights)
+        """The labelled rows, and `added` rows with soft labels."""
+        given = model.soft_label(added)
+        labels = np.concatenate([y, given.y])
+        weights = np.concatenate([np.ones(len(y)), given.weight])
+        return stack(x, take(added, given.rows)), labels, balanced(labels, weights)
 
     def oversampled() -> Any:
         return take(x, numpy_stream(seed, "oversampling").choice(np.flatnonzero(y == 1), missing))

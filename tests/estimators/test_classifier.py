@@ -18,6 +18,7 @@ from safetensors.torch import save_file
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -783,3 +784,12 @@ def test_single_classes_are_drawn_by_their_labels(clouds):
     with raises(InputError, "too-many-samples"):
         estimator.sample(10**12)
     assert small(max_iter=1).fit(x, y).sample(2, classes=[np.int64(1)])[1].tolist() == [1, 1]
+
+
+def test_soft_labels_of_samples_train_another_model(fitted, clouds):
+    x, y = clouds
+    samples, _ = fitted.sample(60)
+    soft = fitted.soft_label(samples)
+    assert np.bincount(soft.rows, soft.weight).min() > 0.9
+    other = LogisticRegression().fit(samples[soft.rows], soft.y, sample_weight=soft.weight)
+    assert other.score(x, y) > 0.9

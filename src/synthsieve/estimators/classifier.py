@@ -36,7 +36,14 @@ from synthsieve.data.in_memory import MAX_COLUMNS, encode_like, kind_of, read_co
 from synthsieve.data.labels import Labels, as_labels, check_classes, is_known, read_groups, read_targets, stray_words
 from synthsieve.errors import ConfigError, DataError, InputError, SelectionError, SynthsieveWarning
 from synthsieve.evaluation import predict
-from synthsieve.evaluation.labeling import MIN_PROBABILITY, LabeledRows, label_rows
+from synthsieve.evaluation.labeling import (
+    MIN_PROBABILITY,
+    MIN_SOFT_PROBABILITY,
+    LabeledRows,
+    SoftLabels,
+    label_rows,
+    soft_labels,
+)
 from synthsieve.evaluation.metrics import Metrics, measure
 from synthsieve.io.devices import AUTO, device_of
 from synthsieve.io.progress import for_stream
@@ -183,6 +190,13 @@ class LatentEBMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
     def label(self, X: Any, *, min_probability: float = MIN_PROBABILITY) -> LabeledRows:
         """Labels for examples without, to train other models on; less probable ones than the limit are rejected."""
         return label_rows(self.predict_proba(X), self.classes_, min_probability=min_probability)
+
+    def soft_label(self, X: Any, *, min_probability: float = MIN_SOFT_PROBABILITY) -> SoftLabels:
+        """Probabilities as labels with weights, to train models on that take `sample_weight`.
+
+        Each example has every class that is at least as probable as the limit, with its probability as weight.
+        """
+        return soft_labels(self.predict_proba(X), self.classes_, min_probability=min_probability)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy on the labelled rows; rows whose y is -1, None, NaN or "" are left out, with a warning."""

@@ -11,6 +11,7 @@ from synthsieve.errors import InputError
 from synthsieve.selection.entropy import entropy_of_probabilities
 
 MIN_PROBABILITY = 0.5  # below it no class is more probable than all others together
+MIN_SOFT_PROBABILITY = 0.01  # of a class of a soft label; further ones cost time and change little
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +48,33 @@ class LabeledRows:
         return {label: self.y.tolist(), **{name: getattr(self, name).tolist() for name in names}}
 
 
+@dataclass(frozen=True, eq=False)
+class SoftLabels:
+    """Probabilities as labels with weights: each row once for every class that it may have.
+
+    Attributes:
+        rows: int64 (m,), ascending: train on X[rows].
+        y: (m,) the label, in the type of the labels the classifier was trained on.
+        weight: float64 (m,), for `sample_weight`: the probability of the label.
+    """
+
+    rows: np.ndarray
+    y: np.ndarray
+    weight: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+def soft_labels(
+    probabilities: np.ndarray, classes: np.ndarray, *, min_probability: float = MIN_SOFT_PROBABILITY
+) -> SoftLabels:
+    """Soft labels from probabilities (n, num_classes), of the classes that are at least as probable as the limit."""
+    _check_limit(min_probability, MIN_SOFT_PROBABILITY)
+    rows, chosen = np.nonzero(probabilities >= min_probability)
+    return SoftLabels(rows, np.asarray(classes)[chosen], probabilities[rows, chosen])
+
+
 def label_rows(
     probabilities: np.ndarray,
     classes: np.ndarray,
@@ -58,11 +86,7 @@ def label_rows(
 
     `y` (n,), indices of `classes`, are labels that are already known; None takes the most probable.
     """
-    if not 0 <= min_probability <= 1:
-        raise InputError(
-            f"min_probability must be between 0 and 1, got {min_probability:g}: 0.5 is the default",
-            code="invalid-parameter",
-        )
+    _check_limit(min_probability, MIN_PROBABILITY)
     chosen = probabilities.argmax(axis=1) if y is None else y
     probability = probabilities[np.arange(len(chosen)), chosen]
     rejected = probability < min_probability
@@ -74,3 +98,11 @@ def label_rows(
         rejected=rejected,
         reason=np.where(rejected, f"no class has a probability of {min_probability:g}", ""),
     )
+
+
+def _check_limit(min_probability: float, default: float) -> None:
+    if not 0 <= min_probability <= 1:
+        raise InputError(
+            f"min_probability must be between 0 and 1, got {min_probability:g}: {default:g} is the default",
+            code="invalid-parameter",
+        )
