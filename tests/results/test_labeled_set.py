@@ -4,8 +4,11 @@ import csv
 
 import numpy as np
 import pytest
+from sklearn.naive_bayes import GaussianNB
 
+from synthsieve.api.utility import own_student
 from synthsieve.data.origin import Origin
+from synthsieve.errors import InputError
 from synthsieve.experiments.experiment import Experiment
 from synthsieve.experiments.usefulness import (
     CONTROLS,
@@ -19,6 +22,7 @@ from synthsieve.io.progress import NullProgress
 from synthsieve.results.labeled_set import write_labeled_set
 from synthsieve.training.defaults import settings_for
 from synthsieve.training.run_dir import RunDirectory
+from tests.errors import raises
 from tests.finished import CELLS, CRAIG, SMALL, finished_run
 
 
@@ -74,8 +78,31 @@ def test_gains_of_common_models(tmp_path):
     for control in found["controls"].values():
         assert control["with_addition"] == pytest.approx(chosen)
         assert control["difference"] == pytest.approx(chosen - control["control"])
-    mean, each, controls = describe_usefulness(found, 20)
+    mean, controls, each = describe_usefulness(found, 20)
     assert "with the 20 labels alone" in mean
-    assert "random forest" in each
+    low, high = found["each"]["random forest"][found["chosen"]]["interval_95"]
+    assert f"({100 * low:+.1f} to {100 * high:+.1f})" in each
     best = max(found["controls"].values(), key=lambda one: one["control"])
     assert f"{100 * best['difference']:+.1f} points" in controls
+
+
+class Fails(GaussianNB):
+    def fit(self, X, y):
+        raise ValueError("never")
+
+
+def test_the_users_own_model_is_measured_and_decides_what_to_add(tmp_path):
+    experiment, dataset = experiment_of("image", tmp_path)
+    common = measure_usefulness(experiment, dataset, CRAIG, progress=NullProgress())
+    own = own_student("tests.results.test_labeled_set:GaussianNB")
+    found = measure_usefulness(experiment, dataset, CRAIG, own=own, progress=NullProgress())
+    assert found["own"] == own.name
+    assert found["mean"] == common["mean"]
+    assert found["each"].keys() - common["each"].keys() == {own.name}
+    gain = found["each"][own.name][found["chosen"]]
+    assert f"{100 * gain['difference']:+.1f} points" in describe_usefulness(found, 20)[0]
+    assert own.name in describe_usefulness(found, 20)[0]
+    with raises(InputError, "estimator-failed"):
+        measure_usefulness(experiment, dataset, CRAIG, own=own_student(Fails()), progress=NullProgress())
+    with raises(InputError, "no-fit"):
+        own_student(object)

@@ -24,7 +24,6 @@ from synthsieve.io.progress import NullProgress, Progress
 from synthsieve.models.calibration import Calibration
 from synthsieve.settings import Objective, Settings
 from synthsieve.training import loop
-from synthsieve.training.fit_reference import wants_reference
 from synthsieve.training.history import require_tensorboard, tensorboard_writer
 from synthsieve.training.parallel import ProcessGroup, init_process_group, is_restart
 from synthsieve.training.reference_file import attach_or_fit
@@ -146,7 +145,8 @@ def fit(
             model = run.load_model(device=torch_device)
             calibration = model.calibration
             scores = score_part(model, run.encoding, dataset, split, "test")
-            match = attach_or_fit(run, model, dataset) if wants_reference(run.settings) else None
+            if run.settings.training.objective is Objective.JOINT:
+                match = attach_or_fit(run, model, dataset)
     best = result.best_step, result.validation_accuracy
     seconds, drifts = result.seconds, result.drifts
     return FitSummary(run, result.steps, *best, scores, seconds, drifts, match, calibration, is_main=group.first)

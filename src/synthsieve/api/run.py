@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from synthsieve.api.source import SourceOptions, read_source
+from synthsieve.api.utility import own_student
 from synthsieve.data.dataset import Dataset
 from synthsieve.data.origin import Origin
 from synthsieve.data.splits import Split
@@ -109,6 +110,7 @@ def run(
     seeds: int | None = None,
     max_time: float | None = None,
     workers: int | None = None,
+    estimator: Any = None,
     device: str | torch.device = AUTO,
     progress: Callable[[str], Progress] | None = None,
     log: Callable[[str], None] = info,
@@ -130,6 +132,8 @@ def run(
         seeds: repeat everything with this many seeds; with few labels, how often cross-fitting is repeated.
         max_time: about how many seconds the run may take; steps are left out to fit.
         workers: parallel processes; None takes one per core, or one on a GPU; 0 runs everything in this process.
+        estimator: your own model, trained on the data set of the run beside the common models; what to add is then
+            chosen for it. As for `utility`, or its name as `module:factory`. Rows are given to it as arrays of numbers.
         device: as for `fit`.
         progress: returns the progress bar of a stage by its name; None shows none.
         log: called with messages before and during the run; by default they go to the logger `synthsieve`.
@@ -137,6 +141,7 @@ def run(
     """
     out, bar, torch_device = Path(out), progress or (lambda name: NullProgress()), device_of(device)
     given = {"metric": metric, "variants": variants}
+    own = None if estimator is None else own_student(estimator)
     changes = {"comparison": {name: str(value) for name, value in given.items() if value is not None}}
     origin, dataset, settings = read_source(source, out, changes, progress=bar("data"), **options)
     check_precision(settings, torch_device)
@@ -151,7 +156,13 @@ def run(
         for sentence in _describe_plan(experiment, dataset, split):
             log(sentence)
         outcome = run_experiment(
-            experiment, dataset, workers=workers, usefulness=True, progress=bar("run"), measuring=bar("measure")
+            experiment,
+            dataset,
+            workers=workers,
+            usefulness=True,
+            own=own,
+            progress=bar("run"),
+            measuring=bar("measure"),
         )
         return _finish(experiment, outcome, dataset, bar)
 

@@ -100,6 +100,8 @@ def sample(
     indices = tuple(range(len(names))) if classes is None else class_indices(classes, names)
     if temperature is not None and not (math.isfinite(temperature) and temperature >= 0):
         raise ConfigError(f"temperature must be a finite number, 0 or more, got {temperature}", code="bad-temperature")
+    if draw is not None and draw not in list(Draw):
+        raise ConfigError(f"draw must be one of {', '.join(Draw)}, got {str(draw)!r}", code="unknown-draw")
     method = run.settings.sampling.draw if draw is None else Draw(draw)
     chains = DrawSettings.of(
         run.settings.sampling.model_copy(update={"draw": method}), temperature=temperature, num_steps=num_steps

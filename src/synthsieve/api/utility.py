@@ -17,6 +17,7 @@ from synthsieve.data.labels import listed
 from synthsieve.errors import ConfigError, DataError
 from synthsieve.evaluation import utility as evaluation
 from synthsieve.evaluation.common_models import common_model
+from synthsieve.evaluation.students import Student
 from synthsieve.io.progress import Progress
 from synthsieve.results.utility import UtilityView
 from synthsieve.settings import Metric
@@ -136,7 +137,13 @@ def _arrays(path: Path, extra: str | None, *, labeled: bool) -> _File:
     return _File(arrays["x"], arrays["y"] if labeled else None, None if extra is None else arrays[extra])
 
 
-def _named(name: str, rows: Any) -> Any:
+def own_student(estimator: Any) -> Student:
+    """A user's estimator, checked to fit and predict: one in memory, a callable, or the name of one."""
+    named = isinstance(estimator, str)
+    return Student.of(_named(estimator) if named else estimator, weighted=False, name=estimator if named else None)
+
+
+def _named(name: str, rows: Any = None) -> Any:
     """A common model, or what the factory of a module returns."""
     module, _, factory = name.partition(":")
     if not factory:

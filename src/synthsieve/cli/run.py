@@ -12,6 +12,8 @@ from synthsieve.settings import Metric, VariantSet
 
 METRIC = "What variants are compared by (default: accuracy; balanced accuracy for unbalanced classes)."
 
+ESTIMATOR = "Your own model, as module:factory: does the data set of the run help it, too?"
+
 
 @options.verb
 def run(
@@ -23,6 +25,7 @@ def run(
     quick: bool = Option(False, "--quick", help="The fewest variants, once: same as --variants quick --seeds 1."),
     seeds: int | None = Option(None, min=1, help="Repeat with this many seeds, for intervals that include training."),
     max_time: float | None = Option(None, help="About how many seconds the run may take; steps are left out to fit."),
+    estimator: str | None = Option(None, help=ESTIMATOR),
     workers: options.RunWorkers = None,
     device: options.Device = AUTO,
     **data: Any,

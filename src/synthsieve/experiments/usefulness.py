@@ -6,9 +6,10 @@ Each of five common scikit-learn models is trained on
     self-labelled rows      and the unlabelled rows, with the labels of the run's model
     synthetic samples       and samples that the model drew and, after encoding them again, still gives the same class
 
-Which addition to recommend is chosen on validation rows, by the mean over models; without any it is the first that
-there is. The gain of that one on test rows is the primary comparison. Two controls show whether cheaper labels of the
-same unlabelled rows would do: those of label spreading, and those of each common model itself.
+An estimator of the user's own is trained beside them. Which addition to recommend is chosen on validation rows, by the
+mean over the common models or by the user's own; without validation rows it is the first that there is. The gain of
+that one on test rows is the primary comparison. Two controls show whether cheaper labels of the same unlabelled rows
+would do: those of label spreading, and those of each common model itself.
 """
 
 from __future__ import annotations
@@ -74,12 +75,15 @@ class Gain:
 
 
 def measure_usefulness(
-    experiment: Experiment, dataset: Dataset, kept: TableEntry, *, progress: Progress
+    experiment: Experiment, dataset: Dataset, kept: TableEntry, *, own: Student | None = None, progress: Progress
 ) -> dict[str, Any] | None:
-    """The gains of common models, as plain values for table.json; None where there is nothing to add.
+    """The gains of common models, and of the user's `own`, as plain values for table.json; None with nothing to add.
 
     `kept` is the variant whose model labels and draws.
     """
+    students = {name: Student.of(make(), weighted=False) for name, make in COMMON_MODELS.items()}
+    if own is not None:
+        students[own.name] = own
     metric = experiment.settings.comparison.metric
     metric = metric if metric in (Metric.ACCURACY, Metric.BALANCED_ACCURACY) else Metric.ACCURACY
     seeds: list[Found] = []
@@ -87,7 +91,7 @@ def measure_usefulness(
     units = experiment.measuring_units
     for number, folds in enumerate(units):
         progress.update(number, len(units), "training common models")
-        each = [_measure_unit(experiment, dataset, kept, unit) for unit in folds]
+        each = [_measure_unit(experiment, dataset, kept, unit, students, own) for unit in folds]
         counts = counts or each[0][1]
         common = set.intersection(*(set(found) for found, _ in each))
         seeds.append({key: concatenate(found[key] for found, _ in each) for key in sorted(common)})
@@ -95,25 +99,27 @@ def measure_usefulness(
     additions = [
         name
         for name in (SELF_LABELED, SAMPLES)
-        if any(all((model, name, "test") in found for found in seeds) for model in COMMON_MODELS)
+        if any(all((model, name, "test") in found for found in seeds) for model in students)
     ]
     needed = [(name, "test") for name in (LABELS_ONLY, *additions)]
-    models = [model for model in COMMON_MODELS if all((model, *key) in found for found in seeds for key in needed)]
+    measured = [model for model in students if all((model, *key) in found for found in seeds for key in needed)]
+    models = [model for model in measured if own is None or model != own.name]
     if not additions or not models:
         return None
     shared = len(units[0]) > 1 or RunDirectory.open(experiment.pretrained(units[0][0])).split.test_is_own
-    chosen, by_validation = _choose(seeds, models, additions, metric)
+    chosen, by_validation = _choose(seeds, models if own is None else [own.name], additions, metric)
     controls = [name for name in CONTROLS if all((model, name, "test") in found for found in seeds for model in models)]
     return {
         "metric": metric.value,
         "models": models,
+        "own": None if own is None else own.name,
         "rows": counts,
         "chosen": chosen,
         "chosen_on_validation": by_validation,
         "mean": {name: _gain(seeds, models, name, metric, shared).as_dict() for name in additions},
         "each": {
             model: {name: _gain(seeds, [model], name, metric, shared).as_dict() for name in additions}
-            for model in models
+            for model in measured
         },
         "controls": {
             name: _gain(seeds, models, chosen, metric, shared, against=name).as_dict("control") for name in controls
@@ -122,34 +128,41 @@ def measure_usefulness(
 
 
 def describe_usefulness(found: Mapping[str, Any], labels: int) -> tuple[str, ...]:
-    """What common models gain on average from the recommended data set, what each gains, and what controls reach."""
-    name = found["chosen"]
-    mean = found["mean"][name]
-    low, high = (100 * end for end in mean["interval_95"])
+    """What the user's own model and the common models gain from the recommended data set, what controls reach, and what
+    each common model gains."""
+    name, own, metric = found["chosen"], found.get("own"), METRIC_NAMES[Metric(found["metric"])]
     added = {
         SELF_LABELED: f"{found['rows'][name]:,} unlabelled rows with our model's labels",
         SAMPLES: f"{found['rows'][name]:,} synthetic samples",
     }[name]
-    gains = ", ".join(f"{model} {100 * each[name]['difference']:+.1f}" for model, each in found["each"].items())
+    means = {f"{len(found['models'])} common models have a mean {metric} of": found["mean"][name]}
+    if own is not None:
+        means = {f"Your model {own}: {metric}": found["each"][own][name], **means}
+    gains = ", ".join(f"{model} {_gain_in_words(found['each'][model][name])}" for model in found["models"])
     return (
-        f"{len(found['models'])} common models have a mean {METRIC_NAMES[Metric(found['metric'])]} of "
-        f"{100 * mean['labels_only']:.1f} % with the {labels:,} labels alone, and {100 * mean['with_addition']:.1f} % "
-        f"when {added} are added: {100 * mean['difference']:+.1f} points (95 % interval {low:+.1f} to {high:+.1f}).",
-        f"Their gains in points: {gains}.",
+        *(
+            f"{whose} {100 * one['labels_only']:.1f} % with the {labels:,} labels alone, and "
+            f"{100 * one['with_addition']:.1f} % when {added} are added: "
+            f"{_gain_in_words(one, ' points', '95 % interval ')}."
+            for whose, one in means.items()
+        ),
         *_describe_controls(found.get("controls", {})),
+        f"Their gains in points (95 % intervals): {gains}.",
     )
+
+
+def _gain_in_words(gain: Mapping[str, Any], unit: str = "", what: str = "") -> str:
+    low, high = (100 * end for end in gain["interval_95"])
+    return f"{100 * gain['difference']:+.1f}{unit} ({what}{low:+.1f} to {high:+.1f})"
 
 
 def _describe_controls(controls: Mapping[str, Any]) -> Iterator[str]:
     """One sentence, if there are controls: their scores, and the difference from the best of them."""
     if controls:
         best = max(controls.values(), key=lambda one: one["control"])
-        low, high = (100 * end for end in best["interval_95"])
         scores = ", ".join(f"{100 * one['control']:.1f} % with {name}" for name, one in controls.items())
-        yield (
-            f"Controls: {scores}. The data set against the better control: {100 * best['difference']:+.1f} points "
-            f"(95 % interval {low:+.1f} to {high:+.1f})."
-        )
+        difference = _gain_in_words(best, " points", "95 % interval ")
+        yield f"Controls: {scores}. The data set against the better control: {difference}."
 
 
 def agreeing_samples(folder: RunDirectory) -> tuple[np.ndarray, np.ndarray] | None:
@@ -179,7 +192,12 @@ def pooled_entry(experiment: Experiment, kept: TableEntry) -> TableEntry | None:
 
 
 def _measure_unit(
-    experiment: Experiment, dataset: Dataset, kept: TableEntry, unit: Unit
+    experiment: Experiment,
+    dataset: Dataset,
+    kept: TableEntry,
+    unit: Unit,
+    students: Mapping[str, Student],
+    own: Student | None,
 ) -> tuple[Found, dict[str, int]]:
     """Answers of every model with every addition, and the number of added rows."""
     run = RunDirectory.open(experiment.folder(kept, unit))
@@ -197,13 +215,12 @@ def _measure_unit(
             counts[name] = len(labels)
         rows = labeled if added is None else stacked([labeled, added])
         targets = np.concatenate([y, labels])
-        for model, make in COMMON_MODELS.items():
-            student, seed = Student.of(make(), weighted=False), derive_seed(unit.seed, f"usefulness/{model}") % 2**31
-            answers = {}
+        for model, student in students.items():
+            seed, answers = derive_seed(unit.seed, f"usefulness/{model}") % 2**31, {}
             try:
                 if name == OWN and model in alone:
-                    own, _ = student.probabilities(alone[model], added, classes, y)
-                    targets = np.concatenate([y, own.argmax(axis=1)])
+                    found_by_it, _ = student.probabilities(alone[model], added, classes, y)
+                    targets = np.concatenate([y, found_by_it.argmax(axis=1)])
                 fitted = student.fit(rows, targets, None, seed=seed)
                 if name == LABELS_ONLY:
                     alone[model] = fitted
@@ -211,6 +228,8 @@ def _measure_unit(
                     p, _ = student.probabilities(fitted, measured, classes, targets)
                     answers[model, name, part] = Answers(getattr(run.split, part), truth[part], p)
             except (InputError, ValueError):  # such as three neighbours of two labels: this model is left out
+                if student is own:
+                    raise
                 continue
             found |= answers
     return found, counts

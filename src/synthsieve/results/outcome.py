@@ -12,6 +12,7 @@ import numpy as np
 from synthsieve.data.dataset import Dataset, Kind
 from synthsieve.evaluation.predict import draw_and_score
 from synthsieve.evaluation.quality import TemperatureRow, pool_quality, temperature_curve
+from synthsieve.evaluation.students import Student
 from synthsieve.experiments.arms import Arm, TableEntry
 from synthsieve.experiments.experiment import Experiment
 from synthsieve.experiments.runner import oracle_of
@@ -57,13 +58,15 @@ def run_experiment(
     workers: int,
     beside_paper: bool = False,
     usefulness: bool = False,
+    own: Student | None = None,
     progress: Progress | None = None,
     measuring: Progress | None = None,
 ) -> Outcome:
     """Run what has not been run yet, then write table.json, table.md and the figures.
 
     With `usefulness`, common models are trained on the data set of the run, too, unless the settings leave out
-    baselines. `experiment.check` comes before. `progress` is that of training, `measuring` that of what follows.
+    baselines, and so is the user's `own`. `experiment.check` comes before. `progress` is that of training, `measuring`
+    that of what follows.
     """
     for folder in (experiment.out, experiment.out / "figures", experiment.out / "model"):
         remove_stale_partials(folder)
@@ -106,10 +109,10 @@ def run_experiment(
             "temperature": curve,
         }
     )
-    if usefulness and experiment.settings.comparison.baselines:
+    if usefulness and (experiment.settings.comparison.baselines or own is not None):
         kept = next(entry for entry in experiment.entries if entry.name == table.kept)
         with closing(measuring):
-            found = measure_usefulness(experiment, dataset, kept, progress=measuring)
+            found = measure_usefulness(experiment, dataset, kept, own=own, progress=measuring)
         table = table.model_copy(update={"usefulness": found})
     write_json(experiment.out / FILE, table.as_dict())
     write_text(experiment.out / "table.md", as_markdown(table, beside_paper=beside_paper))

@@ -230,7 +230,7 @@ class PoolView:
         return Nearest(near.distances, self.real_rows[near.indices])
 
     def chain(self, row: int, count: int = 9) -> tuple[np.ndarray, np.ndarray]:
-        """One sample's chain from its start in p0 to its end: the steps (k,), ascending, and x there, (k, *shape)."""
+        """One sample's chain from its start to its end: the steps (k,), ascending, and x there, (k, *shape)."""
         chains, seed = self.pool.chains, int(self.pool.chain_seed[row])
         steps = spaced_ranks(chains.num_steps + 1, count)
         z = generate.replay_chain(self.model, int(self.pool.y[row]), seed, chains=chains, at=steps.tolist())

@@ -87,6 +87,7 @@ def provenance(
         "counts": counts(view, outcome),
         "purity": view.pool.purity(outcome.selected),
         "paired_comparison": compared(view, outcome, table),
+        "recommended": recommended(table),
         "quality": None if table is None or table.quality is None else table.quality.model_dump(mode="json"),
         "command": command(view, outcome, formats=formats, which=which),
     }
@@ -135,6 +136,22 @@ def compared(view: PoolView, outcome: Outcomes, table: ResultsTable | None) -> d
     choice = "" if table.choice is None else f"{table.choice.describe()}."
     notes = [note for note in (choice, paired.note) if note]
     return {"words": words, "verdict": str(one.verdict), "rows": rows, "notes": notes}
+
+
+def recommended(table: ResultsTable | None) -> str | None:
+    """What to add to the labels for other models, by the data set of the run; None where that was not measured."""
+    used = None if table is None else table.usefulness
+    if used is None:
+        return None
+    gain, chosen = (
+        used["mean"][used["chosen"]],
+        "chosen on validation" if used["chosen_on_validation"] else "not chosen",
+    )
+    low, high = (100 * end for end in gain["interval_95"])
+    return (
+        f"What to add for other models ({chosen}): {used['chosen']}, from the data set of the run; common models gain "
+        f"{100 * gain['difference']:+.1f} points (95 % interval {low:+.1f} to {high:+.1f})."
+    )
 
 
 def changes(before: AugmentationSettings, after: AugmentationSettings) -> dict[str, list[Any]]:

@@ -21,7 +21,7 @@ from synthsieve.results.export.formats import Format, Which
 from synthsieve.results.export.from_pool import export_pool
 from synthsieve.results.export.media import wav_bytes
 from synthsieve.results.pool_view import changed_settings
-from synthsieve.results.provenance import MEANINGS
+from synthsieve.results.provenance import MEANINGS, recommended
 from synthsieve.settings import Coreset
 from tests.errors import raises
 from tests.finished import CRAIG, KINDS, finished_run
@@ -131,10 +131,18 @@ def test_manifest(run_and_pool, tmp_path):
     assert manifest["paired_comparison"]["verdict"] == one.verdict
     assert f"{100 * one.difference:+.2f} points" in manifest["paired_comparison"]["words"]
     assert manifest["quality"] == run.table.as_dict()["quality"]
+    assert manifest["recommended"] is None
+    gain = {"difference": 0.138, "interval_95": [0.123, 0.153]}
+    used = {"chosen": "self-labelled rows", "chosen_on_validation": True, "mean": {"self-labelled rows": gain}}
+    sentence = recommended(run.table.model_copy(update={"usefulness": used}))
+    assert "chosen on validation" in sentence
+    assert "self-labelled rows" in sentence
+    assert "+13.8 points (95 % interval +12.3 to +15.3)" in sentence
     assert manifest["command"] == "synthsieve export OUT --variant 'entropy + CRAIG, L=60' --seed 0"
     assert str(tmp_path) not in json.dumps(manifest)
     card = (tmp_path / "export" / "README.md").read_text(encoding="utf-8")
     assert manifest["paired_comparison"]["words"] in card
+    assert "steps that starts in the Gaussian mixture fitted to the encoded examples" in card
     assert run.table.quality.memorisation.describe()[1:] in card
     report = result.as_dict()
     assert report["files"]["data.parquet"]["samples"] == 60

@@ -186,6 +186,7 @@ def test_single_fit(out, tmp_path, quick_figures):
     assert written.answer.startswith("Not compared")
     assert "Test accuracy" in text
     assert "worst kept and rejected samples of each class" in text
+    assert "Prior match:" in text
     assert "a single fit has no such figures" in text
 
 

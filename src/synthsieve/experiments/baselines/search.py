@@ -138,8 +138,9 @@ def refit(method: GridMethod, candidate: str, views: Views) -> Callable[[np.ndar
         raise DataError(message, code="method-not-fitted")
 
     def predict(x: np.ndarray) -> np.ndarray:
-        found = _probabilities(trial.estimator, [views.of_new(chosen.view, x)], (len(x), views.dataset.num_classes))
-        return found / found.sum(axis=1, keepdims=True)
+        with _single_threaded():
+            found = _probabilities(trial.estimator, [views.of_new(chosen.view, x)], (len(x), views.dataset.num_classes))
+            return found / found.sum(axis=1, keepdims=True)
 
     return predict
 

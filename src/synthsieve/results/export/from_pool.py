@@ -54,6 +54,7 @@ class ExportResult:
             "files": self.files,
             "counts": self.manifest["counts"],
             "paired_comparison": self.manifest["paired_comparison"]["words"],
+            "recommended": self.manifest["recommended"],
         }
 
     def lines(self) -> list[str]:
@@ -72,7 +73,10 @@ class ExportResult:
             samples = f"{file['samples']:,} samples, " if "samples" in file else ""
             size = f"{file['bytes'] / 1e6:,.1f} MB" if file["bytes"] >= 1e6 else f"{file['bytes'] / 1e3:.1f} kB"
             lines.append(f"  {self.path / name}: {samples}{size}")
-        return [*lines, self.manifest["paired_comparison"]["words"]]
+        lines.append(self.manifest["paired_comparison"]["words"])
+        if self.manifest["recommended"] is not None:
+            lines.append(f"{self.manifest['recommended']} It is dataset.npz of the run; --real-rows exports it, too.")
+        return lines
 
 
 def export_pool(

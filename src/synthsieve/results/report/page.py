@@ -37,6 +37,7 @@ from synthsieve.results.report.sections import (
 )
 from synthsieve.results.report.verdict import Answer, answer_of, answer_of_fit
 from synthsieve.training.pool import Outcomes
+from synthsieve.training.reference_file import attach
 
 TEMPLATES = Path(__file__).parent / "templates"
 LIMIT = 5_000_000  # bytes of the whole page
@@ -131,10 +132,11 @@ def _answer(run: FinishedRun, dataset: Dataset | None) -> Answer:
     if run.table is not None:
         return answer_of(run.table)
     first = run.pretrained
-    scores = None
+    scores = match = None
     if dataset is not None:
-        scores = score_part(first.load_model(device=run.device), first.encoding, dataset, first.split, "test")
-    return answer_of_fit(scores, drew=bool(run.pooled))
+        model = first.load_model(device=run.device)
+        scores, match = score_part(model, first.encoding, dataset, first.split, "test"), attach(first, model)
+    return answer_of_fit(scores, match, drew=bool(run.pooled))
 
 
 def _figures(

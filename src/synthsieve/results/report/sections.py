@@ -13,11 +13,12 @@ from synthsieve.data.dataset import Dataset
 from synthsieve.data.origin import Origin
 from synthsieve.evaluation import memorization
 from synthsieve.evaluation.comparison import Verdict
+from synthsieve.evaluation.prior_match import PriorMatch
 from synthsieve.experiments.arms import Group
 from synthsieve.results.finished import FinishedRun
 from synthsieve.results.pool_view import PoolView
 from synthsieve.results.provenance import last_part, run_versions
-from synthsieve.results.report.wording import count, counted, figure, listed, percent
+from synthsieve.results.report.wording import count, counted, figure, listed, percent, sentence
 from synthsieve.results.table import QualityRecord, ResultsTable
 from synthsieve.settings import Settings, flat_settings, load_settings, settings_from
 from synthsieve.training.defaults import default_preset
@@ -136,9 +137,16 @@ def selection_summary(view: PoolView, outcome: Outcomes) -> dict[str, Any]:
         ],
         "rejected": {reason: number for reason, number in list(outcome.counts().items())[2:] if number},
         "rejected_by_hand": len(view.rejected),
+        "prior_match": _prior_match(view),
         "filter_heading": filter_heading(outcome, kept, drawn),
         "coreset_heading": stand_for if selected < kept else everything,
     }
+
+
+def _prior_match(view: PoolView) -> str:
+    """How well the latents of the pool match encoded examples; empty where it was not measured."""
+    match = view.figures.get("prior_match")
+    return "" if match is None else sentence(PriorMatch(tuple(match["auc"])).describe())
 
 
 def filter_heading(outcome: Outcomes, kept: int, drawn: int) -> str:

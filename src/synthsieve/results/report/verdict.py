@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from synthsieve.evaluation.comparison import Verdict, visible_difference
 from synthsieve.evaluation.metrics import Metrics
+from synthsieve.evaluation.prior_match import PriorMatch
 from synthsieve.experiments.arms import Arm
 from synthsieve.experiments.experiment import CHOSEN
 from synthsieve.experiments.usefulness import describe_usefulness
@@ -73,9 +74,10 @@ def answer_of(table: ResultsTable) -> Answer:
     )
 
 
-def answer_of_fit(scores: Metrics | None, *, drew: bool) -> Answer:
+def answer_of_fit(scores: Metrics | None, match: PriorMatch | None = None, *, drew: bool) -> Answer:
     """The answer of a single fit, which compares nothing."""
-    measured = () if scores is None else (sentence(scores.describe("Test")),)
+    measured = [] if scores is None else [sentence(scores.describe("Test"))]
+    measured += [] if match is None else [sentence(match.describe())]
     trained = "with a synthetic pool" if drew else "on real data alone"
     return Answer(
         gain="",

@@ -156,19 +156,8 @@ def chain_log_density(view: PoolView) -> Chart:
         ),
         note=(
             f"{len(rows)} chains of the pool, at temperature {chains.temperature:g}. A flat end means that they have "
-            f"converged.{_match(view)}"
+            "converged."
         ),
-    )
-
-
-def _match(view: PoolView) -> str:
-    """The prior match of the pool in a sentence; empty where it was not measured."""
-    match = view.figures.get("prior_match") or {}
-    if match.get("mean") is None:
-        return ""
-    return (
-        f" AUC of drawn against encoded latents: {match['mean']:.2f}, {match['worst']:.2f} in the worst class; "
-        "0.5 is a perfect match."
     )
 
 
