@@ -31,6 +31,7 @@ from sklearn.semi_supervised import LabelSpreading
 import synthsieve
 from synthsieve.data.dataset import UNLABELED, Kind
 from synthsieve.evaluation.common_models import COMMON_MODELS
+from synthsieve.evaluation.labeling import soft_labels
 from synthsieve.evaluation.predict import latents_and_logits, part_of
 from synthsieve.evaluation.students import weight_argument
 from synthsieve.experiments.baselines.features import COMPONENTS, Views
@@ -108,7 +109,7 @@ def load_case(source: str, data_dir: Path | None, work: Path, seed: int) -> Case
 
 
 def fitted(case: Case, make: Callable, rows: tuple | None, weights: np.ndarray | None = None) -> Any:
-    """A model trained on the labels and `rows` (x, y) with weights of mean 1."""
+    """A model trained on the labels and `rows` (x, y) with weights; a label weighs 1."""
     x, y = case.x, case.y
     if rows is not None:
         x, y = np.concatenate([x, rows[0]]), np.concatenate([y, rows[1]])
@@ -116,7 +117,7 @@ def fitted(case: Case, make: Callable, rows: tuple | None, weights: np.ndarray |
     if "random_state" in model.get_params():
         model.set_params(random_state=case.seed)
     if weights is not None and weight_argument(model):
-        arguments["sample_weight"] = np.concatenate([np.ones(len(case.y)), weights / weights.mean()])
+        arguments["sample_weight"] = np.concatenate([np.ones(len(case.y)), weights])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return model.fit(x, y, **arguments)
@@ -148,6 +149,14 @@ def _spread(case: Case) -> np.ndarray:
     return spread.transduction_[len(case.x) :]
 
 
+def _soft(case: Case, *, weighted: bool) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray | None]:
+    """All samples with soft labels; for a model that takes no weights, with their most probable class."""
+    if not weighted:
+        return (case.x_pool, case.p_pool.argmax(axis=1)), None
+    soft = soft_labels(case.p_pool, np.arange(case.p_pool.shape[1]))
+    return (case.x_pool[soft.rows], soft.y), soft.weight
+
+
 def interval(differences: Sequence[np.ndarray]) -> tuple[float, float, float]:
     """Mean and 95 % interval, in points, of differences (n_s,) of each seed, each a mean over models."""
     rng, count = np.random.default_rng(0), len(differences)
@@ -169,6 +178,7 @@ def usefulness(cases: Sequence[Case]) -> tuple[dict, dict]:
         "our labels of real rows - label spreading's": ("self-labelled real rows", "real rows, label spreading"),
         "our labels of real rows - each model's own": ("self-labelled real rows", "real rows, the model's own labels"),
         "only samples whose class is confirmed - all samples": ("agreeing samples", "all samples"),
+        "all samples with soft labels - those whose class is confirmed": ("soft labels", "agreeing samples"),
         "lowest-entropy half - random half": ("lowest-entropy half", "random half"),
     }
     found: dict[str, dict[str, list[np.ndarray]]] = {}
@@ -186,14 +196,18 @@ def usefulness(cases: Sequence[Case]) -> tuple[dict, dict]:
             "real rows, label spreading": (case.x_real, _spread(case)),
             "real rows, the model's own labels": None,
             "agreeing samples": of(case.agreeing),
+            "soft labels": None,
             "lowest-entropy half": of(_half(entropy, case.y_pool)),
             "random half": of(_half(rng.random(n), case.y_pool)),
         }
         for name, rows in additions.items():
             for model, make in COMMON_MODELS.items():
+                weights = None
                 if name == "real rows, the model's own labels":
                     rows = case.x_real, fitted(case, make, None).predict(case.x_real)
-                found.setdefault(name, {}).setdefault(model, []).append(right(case, make, rows))
+                elif name == "soft labels":
+                    rows, weights = _soft(case, weighted=weight_argument(make()) is not None)
+                found.setdefault(name, {}).setdefault(model, []).append(right(case, make, rows, weights))
         print(f"seed {case.seed}: usefulness measured", flush=True)
     scores = {
         name: {m: 100 * float(np.mean([r.mean() for r in rs])) for m, rs in each.items()}
@@ -344,6 +358,7 @@ def search(cases: Sequence[Case]) -> dict[str, dict[str, tuple[float, float, flo
             }
             for way, (picks, weights) in _ways(case, rows, budget).items():
                 added = case.x_pool[rows[picks]], case.y_pool[rows[picks]]
+                weights = None if weights is None else weights / weights.mean()
                 each = [right(case, make, added, weights) - chance[model] for model, make in SEARCH_MODELS.items()]
                 found.setdefault(way, {}).setdefault(f"{share:.0%}", []).append(np.mean(each, axis=0))
                 for model, d in zip(SEARCH_MODELS, each, strict=True):
