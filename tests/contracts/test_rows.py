@@ -48,6 +48,7 @@ FORMS = {
     "pandas": lambda: pd.DataFrame(COLUMNS).set_index(np.arange(COUNT)[::-1]),
     "polars": polars,
     "arrow": lambda: pa.table({**COLUMNS, "vector": POINTS.tolist()}),
+    "record batch": lambda: pa.RecordBatch.from_pydict({**COLUMNS, "vector": POINTS.tolist()}),
     "dataset": dataset,
     "stream": stream,
     "dict": lambda: {**COLUMNS, "vector": POINTS},
@@ -159,6 +160,7 @@ def test_texts_without_an_encoder_are_compared_by_words():
     assert select(TEXTS, budget=7).indices.tolist() == chosen.indices.tolist()
     mixed = select(["", "a", "one two three " * 2_000, "éß", *TEXTS], budget=9)
     assert len(mixed) == 9
+    assert select(["word"]).indices.tolist() == [0]
 
 
 BAD_TEXTS = {
@@ -166,6 +168,10 @@ BAD_TEXTS = {
     "an encoder without encode": ({"text": TEXTS, "encoder": "minilm"}, "encoder"),
     "an encoder without text": ({"embeddings": POINTS, "encoder": Encoder()}, "encoder"),
     "a missing text": ({"text": ["a", None]}, "text"),
+    "an empty cell": (
+        {"features": pd.DataFrame({"text": ["a", np.nan]}), "text": "text"},
+        "text",
+    ),
     "numbers": ({"text": [1, 2]}, "text"),
     "no text": ({"text": []}, "no-rows"),
     "no words": ({"text": ["...", "!"]}, "text"),
@@ -186,8 +192,24 @@ def test_a_matrix_has_no_columns():
 
 
 def test_cells_of_several_lengths():
-    with raises(SelectionError, "ragged"):
+    with raises(SelectionError, "ragged") as caught:
         select([{"vector": [1.0, 2.0]}, {"vector": [1.0]}], embeddings="vector")
+    assert "row 1" in str(caught.value)
+    with raises(SelectionError, "missing") as caught:
+        select([{"vector": [1.0, 2.0]}, {"vector": None}], embeddings="vector")
+    assert "row 1" in str(caught.value)
+
+
+def test_a_column_of_vectors_alone():
+    chosen = select(embeddings=pd.DataFrame(COLUMNS)["vector"], budget=10)
+    assert chosen.indices.tolist() == select(embeddings=POINTS, budget=10).indices.tolist()
+
+
+def test_a_lazy_frame():
+    library = pytest.importorskip("polars")
+    with raises(SelectionError, "lazy-frame") as caught:
+        select(library.LazyFrame({"vector": POINTS.tolist()}), embeddings="vector")
+    assert "collect" in str(caught.value)
 
 
 def write(folder, suffix):
@@ -205,19 +227,27 @@ def write(folder, suffix):
     return path, str(folder / "e.npy")
 
 
-@pytest.mark.parametrize("target", [".jsonl", ".parquet"])
+@pytest.mark.parametrize("target", [".jsonl", ".parquet", ".csv"])
 @pytest.mark.parametrize("suffix", [".parquet", ".jsonl", ".csv"])
 def test_files_of_rows(tmp_path, suffix, target):
     path, embeddings = write(tmp_path, suffix)
     out = tmp_path / f"chosen{target}"
     given = {"embeddings": embeddings, "text": "text", "quality": "score", "quality_factor": True, "budget": 15}
-    chosen = select_file(path, out, label="kind", **given)
     expected = select(embeddings=POINTS, labels=LABELS, quality=SCORES, quality_factor=True, budget=15)
-    assert chosen.indices.tolist() == expected.indices.tolist()
-    if target == ".jsonl":
+    if target == ".csv" and suffix == ".parquet":
+        with raises(SelectionError, "csv-lists") as caught:
+            select_file(path, out, label="kind", **given)
+        assert "vector" in str(caught.value)
+        assert not out.exists()
+        return
+    chosen = select_file(path, out, label="kind", **given)
+    if target == ".csv":
+        rows = pd.read_csv(out).to_dict("records")
+    elif target == ".jsonl":
         rows = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
     else:
         rows = pq.read_table(out).to_pylist()
+    assert chosen.indices.tolist() == expected.indices.tolist()
     assert [row["text"] for row in rows] == [TEXTS[row] for row in np.sort(chosen.indices)]
     assert set(rows[0]) >= ADDED
     assert sum(row["weight"] for row in rows) == COUNT - chosen.num_rejected
@@ -238,6 +268,13 @@ def test_texts_and_a_reference_from_files(tmp_path):
     assert pq.read_table(tmp_path / "out/selection.parquet")["reference_row"].to_pylist()[4] == 0
 
 
+def test_a_missing_text_in_a_file(tmp_path):
+    (tmp_path / "rows.jsonl").write_text('{"text": "a"}\n{"text": null}\n', encoding="utf-8")
+    with raises(SelectionError, "text") as caught:
+        select_file(tmp_path / "rows.jsonl", tmp_path / "out", text="text")
+    assert "row 1" in str(caught.value)
+
+
 BAD_FILES = {
     "a reference of another form": ({"reference": "rows.jsonl"}, "reference"),
     "a missing reference": ({"reference": "absent.npy"}, "missing-file"),
@@ -246,7 +283,7 @@ BAD_FILES = {
     "quality from a matrix": ({"quality": "e.npy", "quality_floor": 1.0}, "shape"),
     "an unknown text": ({"text": "completion"}, "no-input"),
     "numbers as text": ({"text": "score", "embeddings": None}, "text"),
-    "a type of file that is not written": ({"out": "chosen.csv"}, "out"),
+    "a type of file that is not written": ({"out": "chosen.tsv"}, "out"),
     "out is the input": ({"out": "rows.jsonl"}, "out-is-input"),
     "a cluster": ({"cluster": "local"}, "cluster-options"),
     "a floor on a cluster": (

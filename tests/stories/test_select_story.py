@@ -487,6 +487,11 @@ def test_generated_texts(tmp_path, capsys):
     given = ("select", tmp_path / "g.jsonl", "--text", "completion", "--embeddings", tmp_path / "e.npy", "--budget", 12)
     assert run(*given, "-o", tmp_path / "out", "--dry-run") == 0
     assert "80 rows in 1 classes, 12 to select" in capsys.readouterr().out
+    real = ("--reference", tmp_path / "real.npy", "--reference-role", "cover")
+    assert run(*given, *real, "-o", tmp_path / "out", "--dry-run", "--json") == 0
+    with_reference = json.loads(capsys.readouterr().out)
+    assert run(*given, "--metric", "cosine", "-o", tmp_path / "out", "--dry-run", "--json") == 0
+    assert with_reference["memory_bytes"] > json.loads(capsys.readouterr().out)["memory_bytes"]
     more = ("--reference", tmp_path / "real.npy", "--quality", "score", "--quality-floor", 2, "--quality-factor")
     assert run(*given, "-o", tmp_path / "few.jsonl", *more, "--reference-role", "fill", "--json", "--quiet") == 0
     summary = json.loads(capsys.readouterr().out)

@@ -15,7 +15,15 @@ from synthsieve.io.files import has_partial
 from synthsieve.io.locks import locked, locked_beside
 from synthsieve.io.progress import NullProgress, Progress
 from synthsieve.selection.entropy import PrecisionWarning
-from synthsieve.selection.files import Table, check_readable, estimate_cost, read_table, write_rows, write_selection
+from synthsieve.selection.files import (
+    Table,
+    check_readable,
+    check_rows_fit,
+    estimate_cost,
+    read_table,
+    write_rows,
+    write_selection,
+)
 from synthsieve.selection.options import Curvature, SelectionOptions
 from synthsieve.selection.result import Selection
 from synthsieve.selection.select import select
@@ -24,8 +32,8 @@ from synthsieve.selection.validation import product_device
 
 WRITTEN = ("selection.parquet", "selected.npz", "selected.parquet", "summary.json", "selection", "selected")
 # Names of --out that mean a file of the selected rows rather than a folder.
-ROW_SUFFIXES = (*PARQUET_SUFFIXES, *JSON_SUFFIXES)
-_OTHER_SUFFIXES = (".csv", ".tsv", ".json", ".npy", ".npz", ".arrow", ".feather")
+ROW_SUFFIXES = (*PARQUET_SUFFIXES, *JSON_SUFFIXES, ".csv")
+_OTHER_SUFFIXES = (".tsv", ".json", ".npy", ".npz", ".arrow", ".feather")
 
 
 def select_file(
@@ -50,8 +58,8 @@ def select_file(
     Args:
         path: a .npz, .parquet, .csv, .tsv or .jsonl file, or a folder of .parquet files, with labels and logits,
             probabilities, gradients or features; or a .npy file of embeddings.
-        out: the folder to write to; or a .parquet or .jsonl file, for the selected rows alone with all their columns
-            and weight, loss_weight, rank, entropy, assignment and reason.
+        out: the folder to write to; or a .parquet, .jsonl or .csv file, for the selected rows alone with all their
+            columns and weight, loss_weight, rank, entropy, assignment and reason.
         options, changes: a `SelectionOptions`, or its fields by name.
         label: the name of the label column or array.
         embeddings: select by these instead: the name of a column or array, or a .npy file with as many rows. Labels are
@@ -85,6 +93,8 @@ def select_file(
             if rows_only and table.shards is None:
                 message = f"expected a table to write {out.name}, got {path.name}: give a folder as --out"
                 raise SelectionError(message, code="out")
+            if rows_only:
+                check_rows_fit(out, table)
             selection = _select_in_memory(table, options, _read_reference(reference, columns), encoder, progress)
             written = [write_rows(out, table, selection)] if rows_only else write_selection(out, table, selection)
             selection = replace(selection, files=tuple(written))
@@ -101,11 +111,13 @@ def estimate_file(
     embeddings: str | None = None,
     text: str | None = None,
     quality: str | None = None,
+    reference: Path | str | None = None,
     **changes: Any,
 ) -> dict[str, Any]:
     """Rough memory and time that `select_file` would need."""
-    table = read_table(Path(path), label=label, embeddings=embeddings, text=text, quality=quality)
-    return estimate_cost(table, replace(options or SelectionOptions(), **changes))
+    columns = {"label": label, "embeddings": embeddings, "text": text, "quality": quality}
+    table, real = read_table(Path(path), **columns), _read_reference(reference, columns)
+    return estimate_cost(table, replace(options or SelectionOptions(), **changes), real)
 
 
 def describe_cost(cost: dict[str, Any]) -> list[str]:
@@ -199,7 +211,7 @@ def _check_out(out: Path, data: Path, *, force: bool) -> None:
     if rows_only and not out.is_dir():
         return
     if out.suffix.lower() in _OTHER_SUFFIXES and not out.is_dir():
-        message = f"expected a folder or a .parquet or .jsonl file as --out, got {out.name}: use one of those"
+        message = f"expected a folder or a .parquet, .jsonl or .csv file as --out, got {out.name}: use one of those"
         raise SelectionError(message, code="out")
     try:
         if out.exists() and not out.is_dir():

@@ -19,7 +19,7 @@ DATA = (
     "probabilities, gradients or features; or a .npy file of embeddings."
 )
 EMBEDDINGS = "Select by embeddings: the name of a column or array in DATA, or a .npy file. Needs no labels."
-OUT_HELP = "Folder to write to, or a .parquet or .jsonl file for the selected rows alone, with all their columns."
+OUT_HELP = "Folder to write to, or a .parquet, .jsonl or .csv file for the selected rows alone, with all their columns."
 OUT = Option(..., "-o", "--out", help=OUT_HELP, parser=options.given_path, metavar="OUT")
 TEXT = "Column of text. Without --embeddings, rows are compared by the words of their texts (TF-IDF)."
 QUALITY = "Column or array of numbers, or a .npy file, higher is better; for --quality-floor and --quality-factor."
@@ -121,12 +121,13 @@ def select(
 
     chosen = SelectionOptions(**data, n_jobs=jobs if threads is None else threads)
     given: dict[str, Any] = {"label": label, "embeddings": embeddings, "text": text, "quality": quality}
+    given["reference"] = reference
     if dry_run and cluster is not None:
         raise SelectionError("expected no --dry-run with --cluster, got both: leave one out", code="cluster-options")
     if dry_run:
         cost = estimate_file(data_file, chosen, **given)
         return console.finish(cost, describe_cost(cost))
-    given |= {"reference": reference, "cluster": cluster, "workers": workers, "force": force}
+    given |= {"cluster": cluster, "workers": workers, "force": force}
     selection = select_file(data_file, out, chosen, **given, progress=console.progress("select"))
     files = [str(path) for path in selection.files]
     console.finish({**selection.as_dict(), "files": files}, [selection.summary(), f"wrote {', '.join(files)}"])

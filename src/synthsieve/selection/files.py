@@ -16,7 +16,7 @@ from synthsieve.errors import SelectionError
 from synthsieve.io.files import atomic_write, atomic_write_all, write_json
 from synthsieve.io.npz import ArchiveError, read_arrays
 from synthsieve.selection import validation
-from synthsieve.selection.options import Method, SelectionOptions
+from synthsieve.selection.options import DistanceMetric, Method, ReferenceRole, SelectionOptions
 from synthsieve.selection.result import Selection
 from synthsieve.selection.rows import free_name
 from synthsieve.selection.tables import (
@@ -39,8 +39,6 @@ from synthsieve.selection.texts import TfidfEncoder
 
 _FEATURES = (*FEATURES, "x", "X", "data")
 _STARTS = {".npz": b"PK\x03\x04", ".npy": b"\x93NUM", **dict.fromkeys(PARQUET_SUFFIXES, b"PAR1")}
-# Written with each selected row: how many rows it represents, and the same scaled to mean 1.
-WEIGHTS = ("weight", "loss_weight")
 # For estimates: checking, entropy and gradient of one number of a row; one class; one pick.
 _SECONDS_A_NUMBER = 5e-8
 _SECONDS_A_CLASS = 1.5e-3
@@ -234,7 +232,7 @@ def write_selection(directory: Path, table: Table, selection: Selection) -> list
             if table.shards is None:
                 _write_selected_npz(rows, table, selection)
             else:
-                write_selected(rows, table.shards.schema, table.shards.batches(), selection.rows())
+                write_selected(rows, table.shards.schema, table.shards.batches(), selection.to_arrow())
             write_json(summary, selection.as_dict())
     except BaseException as error:
         if created and directory.exists() and not any(directory.iterdir()):
@@ -258,77 +256,103 @@ def _write_selected_npz(path: Path, table: Table, selection: Selection) -> None:
         name: array[rows] if array.ndim and len(array) == table.num_rows and name != "classes" else array
         for name, array in table.arrays.items()
     }
-    columns = selection.rows()
-    added = {name: columns[name][rows] for name in ("row", *WEIGHTS)}
-    chosen |= {free_name(name, list(table.arrays)): array for name, array in added.items()}
+    added = selection.to_arrow().drop_columns(["selected"]).take(rows)
+    for name in added.column_names:
+        column = added[name].to_numpy()
+        chosen[free_name(name, list(table.arrays))] = column if column.dtype != object else column.astype(str)
     with path.open("wb") as file:
         np.savez(file, **chosen)  # type: ignore[arg-type]
 
 
+def check_rows_fit(path: Path, table: Table) -> None:
+    """Raise if a .csv is to hold the rows of a table with lists or structs."""
+    import pyarrow as pa
+
+    columns = table.shards.schema if table.shards is not None and path.suffix.lower() == ".csv" else ()
+    odd = next((column for column in columns if pa.types.is_nested(column.type)), None)
+    if odd is not None:
+        raise SelectionError(
+            f"expected single values in every column for .csv, got {odd.type} in {odd.name}: write .jsonl or .parquet",
+            code="csv-lists",
+        )
+
+
 def write_rows(path: Path, table: Table, selection: Selection) -> Path:
-    """Write the selected rows with all their columns and those of the selection, as Parquet or JSON lines."""
+    """Write the selected rows with all their columns and those of the selection, as Parquet, JSON lines or CSV."""
     assert table.shards is not None
-    shards, added = table.shards, selection.to_arrow().drop_columns(["row", "selected"])
+    shards, outcome, suffix = table.shards, selection.to_arrow(), path.suffix.lower()
     try:
         with atomic_write(path) as partial:
-            rows = _selected_rows(shards.schema, shards.batches(), selection.rows()["selected"], added)
-            schema = next(rows)
-            if path.suffix.lower() in JSON_SUFFIXES:
+            if suffix == ".csv":
+                _write_csv(partial, shards, outcome)
+            elif suffix in JSON_SUFFIXES:
                 with partial.open("w", encoding="utf-8") as lines:
-                    for part in rows:
+                    for part in _selected_rows(shards.schema, shards.batches(), outcome)[1]:
                         lines.writelines(json.dumps(row, default=str) + "\n" for row in part.to_pylist())
             else:
-                _write_parquet(partial, schema, rows)
+                write_selected(partial, shards.schema, shards.batches(), outcome)
     except OSError as error:
         raise cannot_write(path, error) from error
     return path
 
 
-def write_selected(path: Path, schema: Any, batches: Iterable[Any], rows: dict[str, np.ndarray]) -> None:
-    """Write the selected rows with their weights batch by batch; `rows` are the columns of `Selection.rows`."""
-    import pyarrow as pa
-
-    parts = _selected_rows(schema, batches, rows["selected"], pa.table({name: rows[name] for name in WEIGHTS}))
-    _write_parquet(path, next(parts), parts)
-
-
-def _write_parquet(path: Path, schema: Any, parts: Iterable[Any]) -> None:
+def write_selected(path: Path, schema: Any, batches: Iterable[Any], outcome: Any) -> None:
+    """Write the selected rows as Parquet batch by batch, with their part of `outcome`, an `outcome_table`."""
     import pyarrow.parquet as pq
 
+    schema, parts = _selected_rows(schema, batches, outcome)
     # An open file rather than a name, which pyarrow could take for a URI.
     with path.open("wb") as file, pq.ParquetWriter(file, schema) as writer:
         for part in parts:
             writer.write_table(part)
 
 
-def _selected_rows(schema: Any, batches: Iterable[Any], selected: np.ndarray, added: Any) -> Iterator[Any]:
-    """The schema of the selected rows, then these rows, batch by batch, each with its part of the table `added`."""
+def _write_csv(path: Path, shards: Shards, outcome: Any) -> None:
+    from pyarrow import csv
+
+    schema, parts = _selected_rows(shards.schema, shards.batches(), outcome)
+    with path.open("wb") as file, csv.CSVWriter(file, schema) as writer:
+        for part in parts:
+            writer.write_table(part)
+
+
+def _selected_rows(schema: Any, batches: Iterable[Any], outcome: Any) -> tuple[Any, Iterator[Any]]:
+    """The schema of the selected rows, and these rows, batch by batch, each with its part of an `outcome_table`."""
     import pyarrow as pa
 
+    added, columns = outcome.drop_columns(["row", "selected"]), len(schema)
     for column in added.schema:
         kind = pa.string() if pa.types.is_dictionary(column.type) else column.type
         schema = schema.append(pa.field(free_name(column.name, schema.names), kind))
-    schema, start = schema.remove_metadata(), 0
-    yield schema
-    for batch in batches:
-        mask, table = pa.array(selected[start : start + len(batch)]), pa.Table.from_batches([batch])
-        more = added.slice(start, len(batch)).filter(mask)
-        start += len(batch)
-        if not len(more):
-            continue
-        try:
-            kept = table.filter(mask)
-        except pa.ArrowNotImplementedError:  # text views, which Arrow cannot filter
-            picked = [table.slice(row, 1) for row in np.flatnonzero(mask).tolist()]
-            kept = pa.concat_tables(picked).combine_chunks()
-        for name, values in zip(schema.names[-added.num_columns :], more.columns, strict=True):
-            kept = kept.append_column(name, values)
-        yield kept.cast(schema)
+    schema, selected = schema.remove_metadata(), outcome["selected"].combine_chunks()
+
+    def parts() -> Iterator[Any]:
+        start = 0
+        for batch in batches:
+            mask, table = selected.slice(start, len(batch)), pa.Table.from_batches([batch])
+            more = added.slice(start, len(batch)).filter(mask)
+            start += len(batch)
+            if not len(more):
+                continue
+            try:
+                kept = table.filter(mask)
+            except pa.ArrowNotImplementedError:  # text views, which Arrow cannot filter
+                picked = [table.slice(row, 1) for row in np.flatnonzero(mask).tolist()]
+                kept = pa.concat_tables(picked).combine_chunks()
+            for name, values in zip(schema.names[columns:], more.columns, strict=True):
+                kept = kept.append_column(name, values)
+            yield kept.cast(schema)
+
+    return schema, parts()
 
 
-def estimate_cost(table: Table, options: SelectionOptions) -> dict[str, Any]:
-    """Rough cost of a selection: memory beyond the input and the program, and time on this machine."""
+def estimate_cost(table: Table, options: SelectionOptions, reference: Table | None = None) -> dict[str, Any]:
+    """Rough cost of a selection: memory beyond the input and the program, and time on this machine.
+
+    `reference` holds the real rows, if there are any.
+    """
     from synthsieve.selection.budget import class_targets
+    from synthsieve.selection.kernels.blocks import BLOCK_NUMBERS
     from synthsieve.selection.kernels.cells import largest_cell
     from synthsieve.selection.kernels.dense import GUESSED, MIN_DIMS
     from synthsieve.selection.kernels.memory import estimate_filter, estimate_outliers, make_plan
@@ -353,26 +377,33 @@ def estimate_cost(table: Table, options: SelectionOptions) -> dict[str, Any]:
     points = table.embeddings if table.embeddings is not None else table.outputs.get("gradients")
     itemsize = 8 if points is None else max(4, validation.as_array(points).dtype.itemsize)
     counts = np.minimum(sizes, [target.count for target in class_targets(options, sizes, sizes.astype(np.float64))])
-    reserved = estimate_filter(table.num_rows)
+    reserved = estimate_filter(table.num_rows) + _copied_bytes(table.embeddings, options)
     if options.outlier_fraction:
         reserved += estimate_outliers(int(sizes.max()), columns)
     trains = table.labels is not None and len(sizes) > 1 and not {"logits", "probabilities"} & set(table.outputs)
     if trains:
         reserved += 8 * table.num_rows * len(sizes)  # the probabilities of the classifier
     dense = columns >= MIN_DIMS and ("gradients" in widths or not table.outputs)
+    real, others = 0, np.zeros(len(sizes), dtype=np.int64)
+    if reference is not None:
+        real, others = reference.num_rows, _rows_beside(reference, known, options)
+        reserved += _copied_bytes(reference.embeddings, options) + 4 * real * columns + 4 * BLOCK_NUMBERS
+    sizes = sizes + others
     plan = make_plan(
         sizes.tolist(),
         counts.tolist(),
         columns,
         options,
         reserved_bytes=reserved,
-        bytes_a_row=0 if "gradients" in widths else 8 * columns,
+        bytes_a_row=itemsize * columns if others.any() else 0 if "gradients" in widths else 8 * columns,
         called=[str(name) for name in known.names],
         dense=dense,
         itemsize=min(itemsize, 8),
     )
     seconds = _SECONDS_A_NUMBER * table.num_rows * max(widths.values(), default=columns)
     speed = _seconds_a_pair(_REST_DIMS)
+    if real:
+        seconds += (_seconds_a_pair(columns) + _REST * speed) * table.num_rows * real
     for size, count, method in zip(sizes.tolist(), counts.tolist(), plan.methods, strict=True):
         if dense and not options.refine and method in (Method.EXACT, Method.FAST):
             pairs = size * (size if method is Method.EXACT else largest_cell(size))
@@ -395,6 +426,28 @@ def estimate_cost(table: Table, options: SelectionOptions) -> dict[str, Any]:
         "cores": cores,
         "notes": [*plan.notes, *([NOT_ESTIMATED] if trains else [])],
     }
+
+
+def _copied_bytes(embeddings: np.ndarray | None, options: SelectionOptions) -> int:
+    """The copies of embeddings that are made before the selection: of another type, or of length 1."""
+    if embeddings is None:
+        return 0
+    copies = (embeddings.dtype not in (np.float32, np.float64)) + (options.metric is DistanceMetric.COSINE)
+    return int(copies) * embeddings.size * max(4, embeddings.dtype.itemsize)
+
+
+def _rows_beside(reference: Table, known: Any, options: SelectionOptions) -> np.ndarray:
+    """How many rows of a reference each class covers beside its own, (num_classes,)."""
+    beside = np.zeros(len(known.names), dtype=np.int64)
+    idle = options.reference_role is ReferenceRole.COVER and not options.reference_weight
+    if idle or options.reference_role is ReferenceRole.CHECK:
+        return beside
+    if len(beside) == 1:
+        return beside + reference.num_rows
+    if reference.labels is not None:
+        values = validation.label_array(reference.labels).astype(str)
+        return np.array([int((values == str(name)).sum()) for name in known.names])
+    return beside
 
 
 def _pairs_by_tiles(size: int, method: Method) -> float:

@@ -49,13 +49,17 @@ def columns_of(rows: Any, names: Sequence[str]) -> dict[str, Any]:
                 if name not in row:
                     raise _unknown(name, row)
                 found[name].append(row[name])
-        return {name: _as_column(values) for name, values in found.items()}
+        return {name: _as_column(values, name) for name, values in found.items()}
     if is_hub_dataset(rows):
         for name in names:
             if name not in rows.column_names:
                 raise _unknown(name, rows.column_names)
         table = rows.select_columns(list(dict.fromkeys(names))).with_format("arrow")[:]
         return {name: table[name] for name in names}
+    if hasattr(rows, "collect_schema") and hasattr(rows, "collect"):  # a lazy frame has no rows yet
+        raise SelectionError(
+            f"expected rows in memory, got a {type(rows).__name__}: pass what its collect() returns", code="lazy-frame"
+        )
     known = getattr(rows, "column_names", getattr(rows, "columns", rows if isinstance(rows, Mapping) else None))
     if known is None or isinstance(rows, np.ndarray):
         raise SelectionError(
@@ -66,7 +70,7 @@ def columns_of(rows: Any, names: Sequence[str]) -> dict[str, Any]:
     for name in names:
         if name not in list(known):
             raise _unknown(name, known)
-    return {name: _as_column(rows[name]) for name in names}
+    return {name: _as_column(rows[name], name) for name in names}
 
 
 def _unknown(name: str, known: Any) -> SelectionError:
@@ -74,7 +78,7 @@ def _unknown(name: str, known: Any) -> SelectionError:
     return SelectionError(f"expected the column {name!r}, got {listed}: name one of those", code="unknown-column")
 
 
-def _as_column(values: Any) -> Any:
+def _as_column(values: Any, name: str) -> Any:
     """A column whose cells may be lists or arrays: (n, d) then; Arrow, tensors and others as they are."""
     if hasattr(values, "to_arrow"):  # polars
         return values.to_arrow()
@@ -82,14 +86,7 @@ def _as_column(values: Any) -> Any:
         return values
     holds_objects = getattr(getattr(values, "dtype", None), "kind", "") == "O"
     cells = values if isinstance(values, list) else list(values) if holds_objects else None
-    if cells and (isinstance(cells[0], list | tuple | np.ndarray) or hasattr(cells[0], "detach")):
-        arrays = [validation.as_array(cell) for cell in cells]
-        if len({array.shape for array in arrays}) > 1:
-            raise SelectionError(
-                "expected rows of one length, got several lengths: pad or drop the odd rows", code="ragged"
-            )
-        return np.stack(arrays)
-    return values
+    return validation.stacked(cells, name) if cells and validation.holds_vectors(cells[0]) else values
 
 
 def take(rows: Any, indices: np.ndarray, num_rows: int, added: Any) -> Any:
@@ -137,8 +134,9 @@ def rows_at(values: Any, indices: np.ndarray) -> Any:
 def _with_column(rows: Any, name: str, values: Any) -> Any:
     if is_hub_dataset(rows):
         return rows.add_column(free_name(name, rows.column_names), values.to_pylist())
-    if hasattr(rows, "combine_chunks"):
-        return rows.append_column(free_name(name, rows.column_names), values)
+    if hasattr(rows, "append_column"):  # an Arrow table or record batch
+        column = values if hasattr(rows, "combine_chunks") else values.combine_chunks()
+        return rows.append_column(free_name(name, rows.schema.names), column)
     if hasattr(rows, "iloc"):
         return rows.assign(**{free_name(name, list(rows.columns)): _plain(values)})
     own = type(rows)({free_name(name, list(rows.columns)): values.to_pylist()})  # polars

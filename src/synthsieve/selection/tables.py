@@ -272,7 +272,12 @@ def read_texts(given: Iterable[Any], name: str) -> list[str]:
         column = _decoded(batch.column(name))
         if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
             raise SelectionError(f"expected text in {name}, got {column.type}: name a column of text", code="text")
-        texts += [text or "" for text in column.to_pylist()]
+        if column.null_count:
+            row = len(texts) + column.is_null().index(True).as_py()
+            raise SelectionError(
+                f"expected text in {name}, got an empty cell in row {row}: fill or drop that row", code="text"
+            )
+        texts += column.to_pylist()
     return texts
 
 

@@ -35,9 +35,12 @@ class TfidfEncoder:
                 raise SelectionError(
                     "expected words in the texts, got none: check the column of texts", code="text"
                 ) from None
-            svd = TruncatedSVD(max(1, min(self.dimensions, min(width) - 1)), random_state=self.seed)
-            self._fitted = make_pipeline(words, svd, Normalizer()).fit(texts)
-        return np.asarray(self._fitted.transform(texts), dtype=np.float32)
+            kept = max(1, min(self.dimensions, min(width) - 1))
+            # A single word is a single column, which TruncatedSVD refuses.
+            svd = [TruncatedSVD(kept, random_state=self.seed)] if width[1] > 1 else []
+            self._fitted = make_pipeline(words, *svd, Normalizer()).fit(texts)
+        rows = self._fitted.transform(texts)
+        return np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows, dtype=np.float32)
 
 
 def encoded(encoder: Any, texts: Any, name: str = "text") -> np.ndarray:
@@ -63,9 +66,9 @@ def as_texts(value: Any, name: str) -> list[str]:
     column = value.to_pylist() if hasattr(value, "to_pylist") else list(value)
     odd = next((row for row, text in enumerate(column) if not isinstance(text, str)), None)
     if odd is not None:
-        raise SelectionError(
-            f"expected text in {name}, got {str(column[odd])[:40]!r} in row {odd}: fill or drop that row", code="text"
-        )
+        empty = column[odd] is None or column[odd] != column[odd]  # missing text is nan in a data frame
+        got = "an empty cell" if empty else repr(str(column[odd])[:40])
+        raise SelectionError(f"expected text in {name}, got {got} in row {odd}: fill or drop that row", code="text")
     if not column:
         raise SelectionError("expected at least one row, got none: check that the input is not empty", code="no-rows")
     return column

@@ -134,9 +134,36 @@ def rows_of_lists(column: Any) -> np.ndarray:
     return values.reshape(len(column), lengths[0] if len(column) else 0)
 
 
+def holds_vectors(cell: Any) -> bool:
+    """Whether a column with this cell holds a vector in each row."""
+    return isinstance(cell, list | tuple | np.ndarray) or hasattr(cell, "detach")
+
+
+def stacked(cells: Sequence[Any] | np.ndarray, name: str) -> np.ndarray:
+    """A column of vectors as a matrix (n, d)."""
+    missing = next((row for row, cell in enumerate(cells) if not holds_vectors(cell)), None)
+    if missing is not None:
+        raise SelectionError(
+            f"expected a vector in every row of {name}, got {cells[missing]!r:.40} in row {missing}: fill or drop that "
+            "row",
+            code="missing",
+        )
+    arrays = [as_array(cell) for cell in cells]
+    odd = next((row for row, array in enumerate(arrays) if array.shape != arrays[0].shape), None)
+    if odd is not None:
+        raise SelectionError(
+            f"expected rows of one length in {name}, got shape {arrays[odd].shape} in row {odd} after "
+            f"{arrays[0].shape}: pad or drop the odd rows",
+            code="ragged",
+        )
+    return np.stack(arrays)
+
+
 def matrix(value: Any, name: str, *, first_row: int = 0) -> np.ndarray:
     """A finite float32 or float64 matrix (n, d); `first_row` is the number of its first row in error messages."""
     array = as_array(value)
+    if array.dtype == object and array.ndim == 1 and len(array) and holds_vectors(array[0]):
+        array = stacked(array, name)
     if array.ndim != 2 or array.shape[1] < 1:
         raise SelectionError(
             f"expected {name} of shape (n, d) with at least one column, got shape {array.shape}: one row an example",

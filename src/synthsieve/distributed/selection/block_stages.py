@@ -112,13 +112,13 @@ def write(job: SelectionJob, number: int) -> dict[str, Any]:
     """Write the outcome of every row of a block and its selected rows, a Parquet file each."""
     import pyarrow.parquet as pq
 
-    block, rows = job.blocks[number], _row_columns(job, number)
+    block, outcome = job.blocks[number], outcome_table(_row_columns(job, number))
     name = f"part-{number:05d}.parquet"
     with atomic_write(job.work.path / OUTCOMES / name) as partial, partial.open("wb") as file:
-        pq.write_table(outcome_table(rows), file)
+        pq.write_table(outcome, file)
     schema = pq.read_schema(arrow_source(block.file))
     with atomic_write(job.work.path / SELECTED / name) as partial:
-        write_selected(partial, schema, batches(block.file, None, block.start, block.stop), rows)
+        write_selected(partial, schema, batches(block.file, None, block.start, block.stop), outcome)
     return {}
 
 
