@@ -40,6 +40,8 @@ BASELINE, REAL = "langevin", "real rows, our labels"
 ONE, FIVE = "one Gaussian per class", "five Gaussians per class"
 OTHERS = (BASELINE, ONE, FIVE, REAL)
 FILTERED = "mixture+langevin, requested class at z"
+NOISY = "mixture+langevin, observation noise"
+REBUILT = "real rows, encoded and decoded"
 MAX_TEST = 2000
 Latents = Callable[[np.ndarray, np.ndarray], np.ndarray]  # y, seeds -> z
 
@@ -67,6 +69,20 @@ def gaussians(encoded: Encoded, count: int, seed: int) -> Latents:
             mixture.set_params(random_state=int(seeds[0] % 2**31))
             z[y == label] = mixture.sample(int((y == label).sum()))[0]
         return z
+
+    return draw
+
+
+def encoded_rows(encoded: Encoded, num_labeled: int) -> Latents:
+    """The means of q of unlabelled rows that the model gives the class, each once before any twice."""
+    predicted = encoded.probabilities[num_labeled:].argmax(axis=1)
+
+    def draw(y: np.ndarray, seeds: np.ndarray) -> np.ndarray:
+        rng = np.random.default_rng(seeds[0])
+        rows = np.empty(len(y), dtype=np.int64)
+        for label in np.unique(y):
+            rows[y == label] = np.resize(rng.permutation(np.flatnonzero(predicted == label)), (y == label).sum())
+        return encoded.mean[num_labeled + rows]
 
     return draw
 
@@ -104,6 +120,8 @@ def measure(
         "mixture+langevin, T = 0.7": chains(Draw.MIXTURE_LANGEVIN, 0.7),
         "mixture+langevin, T = 0.5": chains(Draw.MIXTURE_LANGEVIN, 0.5),
         FILTERED: chains(Draw.MIXTURE_LANGEVIN),
+        NOISY: chains(Draw.MIXTURE_LANGEVIN),
+        REBUILT: encoded_rows(encoded, len(split.labeled)),
     }
     if only:
         draws = {name: draw for name, draw in draws.items() if name in only}
@@ -144,7 +162,8 @@ def measure(
                         eligible = model.energy.class_logits(model.to_tensor(z)).argmax(dim=1).numpy() == y
                 rows_of = [np.flatnonzero((y == c) & eligible)[:per_class] for c in range(model.num_classes)]
                 take = np.concatenate(rows_of)
-                extra_x, extra_y = decode(model, run.encoding, z[take], seeds[take]), y[take]
+                extra_x = decode(model, run.encoding, z[take], seeds[take], noise=name == NOISY)
+                extra_y = y[take]
                 if not repeat:
                     copies = memorization(flat(run, extra_x), train_x, flat(run, test_x)).as_dict()
                 at_x = latents_and_logits(model, run.encoding, extra_x)[1].argmax(axis=1)
