@@ -82,7 +82,7 @@ def encoded_rows(encoded: Encoded, num_labeled: int) -> Latents:
         rows = np.empty(len(y), dtype=np.int64)
         for label in np.unique(y):
             rows[y == label] = np.resize(rng.permutation(np.flatnonzero(predicted == label)), (y == label).sum())
-        return encoded.mean[num_labeled + rows]
+        return encoded.mean[num_labeled + rows].astype(np.float32)
 
     return draw
 
