@@ -31,7 +31,7 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import OneHotEncoder
 
 from synthsieve import LatentEBMClassifier
-from synthsieve.data.registry import Request, load
+from synthsieve.data.registry import load
 from synthsieve.data.sources.adult import LABEL, read_adult
 from synthsieve.evaluation.common_models import common_model
 from synthsieve.io.random_streams import derive_seed, numpy_stream
@@ -93,7 +93,7 @@ def tasks(source: str, data_dir: Path | None, seed: int) -> Iterator[Task]:
         for label in (1, 5, 8):
             yield make_task(f"digit {label}", digits.images, digits.target == label, seed, limits=(800, 400, 800))
     elif source == "mnist":
-        train = load("mnist", Request(data_dir=data_dir / "mnist" if data_dir else None)).train
+        train = load("mnist", data_dir=data_dir / "mnist" if data_dir else None).train
         for label in (1, 5, 8):
             yield make_task(f"digit {label}", train.x, train.y == label, seed, limits=(8000, 2000, 8000))
     elif source == "adult":
