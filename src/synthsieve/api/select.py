@@ -15,11 +15,11 @@ from synthsieve.io.files import has_partial
 from synthsieve.io.locks import locked, locked_beside
 from synthsieve.io.progress import NullProgress, Progress
 from synthsieve.selection.entropy import PrecisionWarning
+from synthsieve.selection.estimate import estimate_cost
 from synthsieve.selection.files import (
     Table,
     check_readable,
     check_rows_fit,
-    estimate_cost,
     read_table,
     write_rows,
     write_selection,

@@ -42,6 +42,7 @@ from synthsieve.results.pool_view import Rejections
 from synthsieve.results.run import open_run
 from synthsieve.selection import files
 from synthsieve.selection.curvature import CurvatureState
+from synthsieve.selection.estimate import estimate_cost
 from synthsieve.selection.options import SelectionOptions
 from synthsieve.selection.select import select
 from synthsieve.settings import load_settings
@@ -350,7 +351,7 @@ def select_parquet(folder: Path) -> Ready:
 
 def _select_all(path: Path) -> None:
     table = files.read_table(path)
-    files.estimate_cost(table, SelectionOptions(budget=0.5))
+    estimate_cost(table, SelectionOptions(budget=0.5))
     if table.outputs:
         select(labels=table.labels, classes=table.classes, **table.outputs, budget=0.5, n_jobs=1)
 

@@ -26,7 +26,8 @@ from synthsieve.errors import CheckpointError, ConfigError, DataError, Selection
 from synthsieve.io.files import parse_json
 from synthsieve.io.npz import ArchiveError, read_arrays
 from synthsieve.results.run import open_run
-from synthsieve.selection.files import estimate_cost, read_table
+from synthsieve.selection.estimate import estimate_cost
+from synthsieve.selection.files import read_table
 from synthsieve.selection.options import SelectionOptions
 from synthsieve.settings import load_settings, settings_from
 from synthsieve.training import checkpoint, extra_data, history
