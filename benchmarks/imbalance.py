@@ -216,10 +216,10 @@ def figures(task: Task, validation: np.ndarray, test: np.ndarray) -> dict[str, f
     }
 
 
-def measure(task: Task, seed: int) -> dict[str, Any]:
+def measure(task: Task, seed: int, max_iter: int | None) -> dict[str, Any]:
     """All figures of one task, by way and model."""
     x, y = task.labeled
-    model = LatentEBMClassifier(random_state=seed).fit(x, y, unlabeled_X=task.unlabeled[0])
+    model = LatentEBMClassifier(random_state=seed, max_iter=max_iter).fit(x, y, unlabeled_X=task.unlabeled[0])
     found: dict[str, Any] = {}
     for name, make in ways(task, model, seed).items():
         train_x, train_y, weights = make()
@@ -285,6 +285,7 @@ def main() -> None:
     parser.add_argument("sources", nargs="+", choices=("digits", "adult", "mnist"))
     parser.add_argument("--data-dir", type=Path)
     parser.add_argument("--seeds", type=int, nargs="+", default=list(range(5)))
+    parser.add_argument("--max-iter", type=int, help="steps of our model; by default those of the preset")
     parser.add_argument("--json", type=Path, help="figures of every class and seed; those in it are not measured again")
     parser.add_argument("--markdown", type=Path)
     options = parser.parse_args()
@@ -300,7 +301,9 @@ def main() -> None:
             for task in tasks(source, options.data_dir, seed):
                 if (source, task.name, seed) in done:
                     continue
-                units.append({"source": source, "task": task.name, "seed": seed, **measure(task, seed)})
+                units.append(
+                    {"source": source, "task": task.name, "seed": seed, **measure(task, seed, options.max_iter)}
+                )
                 shown = {way: round(100 * mean_of(units[-1], way, METRICS[0]), 1) for way in units[-1]["found"]}
                 print(source, task.name, seed, shown, flush=True)
                 if options.json:
