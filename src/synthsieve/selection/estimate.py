@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -124,8 +125,8 @@ def _rows_beside(reference: Table, known: Any, options: SelectionOptions) -> np.
     if len(beside) == 1:
         return beside + reference.num_rows
     if reference.labels is not None:
-        values = validation.label_array(reference.labels).astype(str)
-        return np.array([int((values == str(name)).sum()) for name in known.names])
+        counted = Counter(validation.label_array(reference.labels).astype(str).tolist())
+        return np.array([counted[str(name)] for name in known.names])
     return beside
 
 
