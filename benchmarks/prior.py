@@ -6,6 +6,7 @@ RUN are folders that `synthsieve fit` wrote, one for each seed. For each way to 
 classifier that tells them from encoded examples (training rows, and test rows that no fit has seen), the share of
 samples that the model gives the requested class, and the test accuracy of scikit-learn classifiers trained on the
 labels and the samples. All ways have the same labels, test rows and classifiers; differences are paired by test row.
+"By chance" is the AUC of the worst class of any seed where drawn and encoded latents are mixed at random.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from sklearn.neural_network import MLPClassifier
 
 from synthsieve.evaluation.memorization import memorization
 from synthsieve.evaluation.predict import latents_and_logits, part_of
-from synthsieve.evaluation.prior_match import prior_match
+from synthsieve.evaluation.prior_match import MAX_ROWS, PriorMatch, prior_match
 from synthsieve.io.random_streams import numpy_stream
 from synthsieve.models.chains import DrawSettings
 from synthsieve.models.generate import chain_seeds, decode, draw_latents
@@ -144,18 +145,15 @@ def measure(
                 z = draws[name](y, seeds)
                 if not repeat:
                     labels = encoded.probabilities.argmax(axis=1)
-                    draw_of_q = encoded.draw(1, rng=rng)[0]
-                    matches = [
-                        prior_match(z, y, draw_of_q, labels, num_classes=model.num_classes, seed=0).as_dict(),
-                        prior_match(
-                            z,
-                            y,
-                            test.draw(1, rng=rng)[0],
-                            test.probabilities.argmax(axis=1),
-                            num_classes=model.num_classes,
-                            seed=0,
-                        ).as_dict(),
+                    of_q, of_test = encoded.draw(1, rng=rng)[0], test.draw(1, rng=rng)[0]
+                    against_test = (of_test, test.probabilities.argmax(axis=1))
+                    options: dict[str, Any] = {"num_classes": model.num_classes, "seed": 0}
+                    found = [
+                        prior_match(z, y, of_q, labels, **options),
+                        prior_match(z, y, *against_test, **options),
+                        match_by_chance(z, y, of_q, labels, **options),
                     ]
+                    matches = [each.as_dict() for each in found]
                 eligible = np.ones(len(y), dtype=bool)
                 if name == FILTERED:
                     with torch.no_grad():
@@ -187,10 +185,28 @@ def measure(
             "copies": copies or None,
             "match": matches[0] if matches else None,
             "match_test": matches[1] if matches else None,
+            "match_by_chance": matches[2] if matches else None,
         }
         shown = "" if not matches else f"AUC {matches[0]['mean']:.3f}, worst {matches[0]['worst']:.3f}"
         print(f"  {name:26s} accuracy {100 * by_row.mean():.1f}  {shown}", flush=True)
     return {"run": path.name, "components": components.tolist(), "corrected": corrected, "draws": results}
+
+
+def match_by_chance(
+    drawn: np.ndarray, drawn_y: np.ndarray, encoded: np.ndarray, encoded_y: np.ndarray, *, num_classes: int, seed: int
+) -> PriorMatch:
+    """The match of two groups of the same sizes, with drawn and encoded latents mixed at random: what chance gives."""
+    rng = numpy_stream(seed, "match by chance")
+    groups: tuple[list[np.ndarray], list[np.ndarray]] = [], []
+    for label in range(num_classes):
+        kinds = [drawn[drawn_y == label][:MAX_ROWS], encoded[encoded_y == label][:MAX_ROWS]]
+        size = min(map(len, kinds))
+        mixed = rng.permutation(np.concatenate([kind[:size] for kind in kinds]))
+        groups[0].append(mixed[:size])
+        groups[1].append(mixed[size:])
+    y = np.repeat(np.arange(num_classes), [len(group) for group in groups[0]])
+    mixed_drawn, mixed_encoded = (np.concatenate(group) for group in groups)
+    return prior_match(mixed_drawn, y, mixed_encoded, y, num_classes=num_classes, seed=seed)
 
 
 def flat(run: RunDirectory, x: np.ndarray) -> np.ndarray:
@@ -208,12 +224,10 @@ def difference(runs: list[dict[str, Any]], name: str, other: str) -> str:
 
 
 def markdown(runs: list[dict[str, Any]]) -> str:
-    head = (
-        "| draw of z | AUC, training rows | worst class | AUC, test rows | requested class at z | at x | accuracy |"
-        f" {' | '.join(f'against {other}' for other in OTHERS)} | near a training row | expected | reached: training |"
-        " held-out |"
-    )
-    lines = [head, "|" + "---|" * (7 + len(OTHERS) + 4)]
+    columns = ["draw of z", "AUC, training rows", "worst class of any seed", "by chance", "AUC, test rows"]
+    columns += ["requested class at z", "at x", "accuracy", *(f"against {other}" for other in OTHERS)]
+    columns += ["near a training row", "expected", "reached: training", "held-out"]
+    lines = [f"| {' | '.join(columns)} |", "|" + "---|" * len(columns)]
     for name in runs[0]["draws"]:
         found = [run["draws"][name] for run in runs]
 
@@ -224,7 +238,10 @@ def markdown(runs: list[dict[str, Any]]) -> str:
         cells = [
             name,
             mean(lambda each: each["match"] and each["match"]["mean"], 2),
-            mean(lambda each: each["match"] and each["match"]["worst"], 2),
+            *(
+                f"{max(each[kind]['worst'] for each in found):.2f}" if found[0][kind] else ""
+                for kind in ("match", "match_by_chance")
+            ),
             mean(lambda each: each["match_test"] and each["match_test"]["mean"], 2),
             mean(lambda each: each["requested_z"], 3),
             mean(lambda each: each["requested_x"], 3),

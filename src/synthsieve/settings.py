@@ -336,6 +336,9 @@ class TrainingSettings(_Section):
     )
     graph_neighbors: int = Field(5, ge=1, le=1000, description="Neighbours that each x has in this graph.")
     graph_until: float = Field(1.0, gt=0, le=1, description="That weight falls to 0 over this share of training.steps.")
+    generator_steps: int = Field(
+        0, ge=0, description="Further steps of the generator alone, after the last step; predictions do not change."
+    )
     label_tower_elbo_scale: float = Field(0.0, ge=0, le=1, description="Factor on the label tower's ELBO gradient.")
     label_kl_weight: float = Field(0.0, ge=0, description="Weight of KL(q || p0) of the label tower.")
     logit_penalty: float = Field(0.0, ge=0, description="L2 penalty on class logits and on f.")
@@ -490,12 +493,12 @@ class Settings(_Section):
         return self.model_copy(update={name: Settings.model_fields[name].default for name in later})
 
     def over(self, steps: int) -> Settings:
-        """The same with `steps` training steps; warm-up, ramps and evaluations are scaled with them."""
+        """The same with `steps` training steps; warm-up, ramps, evaluations and generator steps are scaled too."""
         share = steps / self.training.steps
         ramps = ("mutual_information_ramp", "smoothness_ramp", "latent_smoothness_ramp", "evaluate_every")
         scaled = {name: max(1, round(share * getattr(self.training, name))) for name in ramps}
-        warmup = round(share * self.training.warmup)
-        return self.changed("training", steps=steps, warmup=warmup, checkpoint_every=steps, **scaled)
+        scaled |= {name: round(share * getattr(self.training, name)) for name in ("warmup", "generator_steps")}
+        return self.changed("training", steps=steps, checkpoint_every=steps, **scaled)
 
     def changed(self, section: str, **values: Any) -> Settings:
         """The same with other values in one section; they are not checked."""

@@ -45,15 +45,21 @@ def save_weights(
     more: Mapping[str, Tensor] | None = None,
     *,
     previous: Path | None = None,
+    best: GenerativeClassifier | None = None,
+    step: int | None = None,
 ) -> None:
-    """Write the averaged weights, which are what prediction and sampling need, and `more`."""
-    tensors = {**(more or {}), **named_tensors("averaged", train_state.averaged.state_dict())}
+    """Write the averaged weights, which are what prediction and sampling need, and `more`.
+
+    Instead of those of `train_state`, they can be those of `best`, of an earlier `step`.
+    """
+    averaged, step = best or train_state.averaged, train_state.step if step is None else step
+    tensors = {**(more or {}), **named_tensors("averaged", averaged.state_dict())}
     for name, tensor in tensors.items():
         if tensor.is_floating_point() and not tensor.isfinite().all():
-            raise non_finite(train_state.step, name, float(tensor[~tensor.isfinite()][0]))
+            raise non_finite(step, name, float(tensor[~tensor.isfinite()][0]))
     header = {
         "format": FORMAT,
-        "step": train_state.step,
+        "step": step,
         "settings": train_state.settings.model_dump(mode="json"),
         "shape": list(train_state.model.shape),
         "num_classes": train_state.model.num_classes,
@@ -120,6 +126,13 @@ def model_with_weights(
     model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     model.load_state_dict(weights)
     return model.requires_grad_(False).eval()
+
+
+def read_notes(path: Path) -> dict[str, Any]:
+    """The notes of a checkpoint of either kind."""
+    header, _ = read_tensors(path, FORMAT)
+    with invalid_as_damaged(path):
+        return dict(header["notes"])
 
 
 def is_valid(path: Path) -> bool:

@@ -20,6 +20,12 @@ from synthsieve.training.batches import BatchSource
 from synthsieve.training.data import TrainingData
 from synthsieve.training.drift import DriftMonitor, drifts, warn
 from synthsieve.training.extra_data import ExtraData, choose_extra_data, is_due
+from synthsieve.training.finish_generator import (
+    copy_generator,
+    finish_generator,
+    seconds_of_finishing,
+    wants_finishing,
+)
 from synthsieve.training.history import History, Row
 from synthsieve.training.parallel import SINGLE_PROCESS, ProcessGroup
 from synthsieve.training.recorder import Position, Recorder, RunRecorder
@@ -122,8 +128,13 @@ def train(
     group.check_step(state.step)
     monitor = DriftMonitor(log, position.history.rows)
     started, stopped_because, total_steps = time.monotonic(), None, settings.total_steps
+
+    def finish() -> str | None:
+        due = state.step == settings.training.steps and not position.generator_finished
+        return _finish_generator(state, data, recorder, position, progress, stop) if due else None
+
     with closing(progress):
-        while state.step < total_steps and stopped_because is None:
+        while state.step < total_steps and (stopped_because := stopped_because or finish()) is None:
             if is_due(state.step, settings):  # step 7
                 trial = Trial(state, data) if len(data.split.validation) else None
                 shown = _WithinStep(progress, state.step, total_steps)
@@ -160,10 +171,43 @@ def train(
             if position.history.rows and "validation_accuracy" in position.history.rows[-1]:
                 message += f", validation {100 * position.history.rows[-1]['validation_accuracy']:.1f} %"
             progress.update(state.step, total_steps, message)
+        stopped_because = stopped_because or finish()
     best = position.best or {"step": state.step}
     stopped_because = stopped_because or f"all {total_steps} steps were done"
     seconds, found = time.monotonic() - started, tuple(map(str, drifts(position.history.rows)))
     return FitResult(state.step, int(best["step"]), best.get("validation_accuracy"), seconds, stopped_because, found)
+
+
+def _finish_generator(
+    state: TrainState,
+    data: TrainingData,
+    recorder: Recorder,
+    position: Position,
+    progress: Progress,
+    stop: Callable[[], str | None] | None,
+) -> str | None:
+    """The generator steps that follow pretraining, where the settings have any; the reason if `stop` ended them.
+
+    The generator of the best weights is trained, and training goes on with it. Processes that train one model together
+    all do the same.
+    """
+    if wants_finishing(state.settings):
+        state.group.wait()  # until the best weights are written
+        best, was_finished = recorder.best_model(state), recorder.is_finished()
+        if not was_finished:
+            shown = _WithinStep(progress, state.step, state.settings.total_steps)
+            found = finish_generator(best, data, state.settings, progress=shown, stop=stop)
+            if isinstance(found, str):
+                return found
+            best = found
+        copy_generator(best, state.model, state.averaged)
+        state.group.wait()  # until every process has read them
+        assert position.best is not None
+        if not was_finished:
+            recorder.save_finished(state, position.best, best)
+        position.generator_finished = True
+        recorder.save_checkpoint(state, position)
+    return None
 
 
 def _is_better(row: Row, best: Row | None, settings: TrainingSettings) -> bool:
@@ -232,7 +276,8 @@ def seconds_per_step(
 ) -> float:
     """Wall time of one step of pretraining, measured on up to `TIMED_STEPS` of them that begin before `until`.
 
-    The first step, which also sets things up, is not counted unless it is the only one.
+    The first step, which also sets things up, is not counted unless it is the only one. The time of the generator steps
+    after pretraining is divided among its steps.
     """
     settings = settings.pretrained()
     state, batches = data.init_state(settings, device=device), BatchSource(data, settings, device=device)
@@ -241,7 +286,9 @@ def seconds_per_step(
         take_step(state, next(batches))
         times.append(clock())
     counted = times[1:] if len(times) > 2 else times
-    return (counted[-1] - counted[0]) / (len(counted) - 1)
+    pace = (counted[-1] - counted[0]) / (len(counted) - 1)
+    later = seconds_of_finishing(state.model, data, settings, clock=clock) if times[-1] < until else 0.0
+    return pace + later / settings.training.steps
 
 
 def shortened(settings: Settings, share: float) -> Settings:

@@ -25,12 +25,18 @@ from synthsieve.training.state import TrainState
 
 @dataclass
 class Position:
-    """The state of the training loop besides the weights: `best` is the row whose weights were kept."""
+    """The state of the training loop besides the weights.
+
+    Attributes:
+        best: the row whose weights were kept.
+        generator_finished: whether the generator steps after pretraining are done.
+    """
 
     batches: BatchSource
     history: History
     best: Row | None = None
     extra_data: ExtraData | None = None
+    generator_finished: bool = False
 
     def notes(self) -> dict[str, Any]:
         """All of it as JSON, with rows and extra data by reference."""
@@ -39,12 +45,14 @@ class Position:
             "history": self.history.state(),
             "best": self.best,
             "extra_data": None if self.extra_data is None else self.extra_data.step,
+            "generator_finished": self.generator_finished,
         }
 
     def restore(self, notes: Mapping[str, Any], rows: Sequence[Row], chosen: ExtraData | None) -> None:
         """Go back to where `notes` was taken."""
         self.best = None if notes["best"] is None else history.checked_row(notes["best"])
         self.extra_data = chosen
+        self.generator_finished = bool(notes.get("generator_finished"))  # a run of version 0.1 has none
         if chosen is not None:
             self.batches.add(chosen)
         self.batches.restore(notes["batches"])
@@ -61,6 +69,7 @@ class Recorder:
         self.rows: list[Row] = list(rows)
         self.best_weights: dict[str, Tensor] = {}
         self.calibration = Calibration()
+        self.finished = False
         self.extra_data: ExtraData | None = None
         self._notes = notes
 
@@ -77,6 +86,15 @@ class Recorder:
         """The averaged weights are the best so far."""
         self.best_weights = {name: value.clone() for name, value in state.averaged.state_dict().items()}
         self.calibration = calibration
+
+    def save_finished(self, state: TrainState, row: Row, model: GenerativeClassifier) -> None:
+        """`model` has the best weights, of `row`, with a generator that was trained on."""
+        self.best_weights = {name: value.clone() for name, value in model.state_dict().items()}
+        self.finished = True
+
+    def is_finished(self) -> bool:
+        """Whether the best weights are those of `save_finished`: training may have stopped right after it."""
+        return self.finished
 
     def save_extra_data(self, state: TrainState, chosen: ExtraData) -> None:
         """Step 7 chose extra data."""
@@ -159,6 +177,14 @@ class RunRecorder(Recorder):
     def save_best(self, state: TrainState, row: Row, calibration: Calibration) -> None:
         if self._write:
             checkpoint.save_weights(self.run.best, state, {"best": row, "calibration": calibration.as_dict()})
+
+    def save_finished(self, state: TrainState, row: Row, model: GenerativeClassifier) -> None:
+        if self._write:
+            notes = {"best": row, "calibration": model.calibration.as_dict(), "generator_finished": True}
+            checkpoint.save_weights(self.run.best, state, notes, best=model, step=int(row["step"]))
+
+    def is_finished(self) -> bool:
+        return bool(checkpoint.read_notes(self.run.best).get("generator_finished"))
 
     def save_extra_data(self, state: TrainState, chosen: ExtraData) -> None:
         if self._write:
