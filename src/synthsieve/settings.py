@@ -336,8 +336,8 @@ class TrainingSettings(_Section):
     )
     graph_neighbors: int = Field(5, ge=1, le=1000, description="Neighbours that each x has in this graph.")
     graph_until: float = Field(1.0, gt=0, le=1, description="That weight falls to 0 over this share of training.steps.")
-    generator_steps: int = Field(
-        0, ge=0, description="Further steps of the generator alone, after the last step; predictions do not change."
+    generator_ratio: float = Field(
+        0.0, ge=0, description="Steps of the generator alone after the last step, as a multiple of steps."
     )
     label_tower_elbo_scale: float = Field(0.0, ge=0, le=1, description="Factor on the label tower's ELBO gradient.")
     label_kl_weight: float = Field(0.0, ge=0, description="Weight of KL(q || p0) of the label tower.")
@@ -359,6 +359,11 @@ class TrainingSettings(_Section):
     class_prior: ClassPrior | tuple[float, ...] = Field(
         ClassPrior.AUTO, description="Class shares that predictions assume: a name, or a share for each class in order."
     )
+
+    @property
+    def generator_steps(self) -> int:
+        """Steps of the generator alone, after the last step; predictions do not change."""
+        return round(self.generator_ratio * self.steps)
 
     @model_validator(mode="after")
     def _is_a_prior(self) -> TrainingSettings:
@@ -493,12 +498,12 @@ class Settings(_Section):
         return self.model_copy(update={name: Settings.model_fields[name].default for name in later})
 
     def over(self, steps: int) -> Settings:
-        """The same with `steps` training steps; warm-up, ramps, evaluations and generator steps are scaled too."""
+        """The same with `steps` training steps; warm-up, ramps and evaluations are scaled with them."""
         share = steps / self.training.steps
         ramps = ("mutual_information_ramp", "smoothness_ramp", "latent_smoothness_ramp", "evaluate_every")
         scaled = {name: max(1, round(share * getattr(self.training, name))) for name in ramps}
-        scaled |= {name: round(share * getattr(self.training, name)) for name in ("warmup", "generator_steps")}
-        return self.changed("training", steps=steps, checkpoint_every=steps, **scaled)
+        warmup = round(share * self.training.warmup)
+        return self.changed("training", steps=steps, warmup=warmup, checkpoint_every=steps, **scaled)
 
     def changed(self, section: str, **values: Any) -> Settings:
         """The same with other values in one section; they are not checked."""

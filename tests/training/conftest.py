@@ -18,6 +18,7 @@ QUICK = [
     "model.dropout=0.1",
     "sampling.training_steps=3",
     "training.steps=12",
+    "training.generator_ratio=0",
     "training.batch_labeled=20",
     "training.batch_unlabeled=20",
     "training.evaluate_every=5",

@@ -20,7 +20,7 @@ from tests.training.conftest import QUICK
 
 TWO_TOWERS = ["model.style_in_energy=false"]
 ONE_TOWER = ["model.label_latent_dim=0"]
-STEPS = "training.generator_steps=60"
+STEPS = "training.generator_ratio=5"
 SECOND = ["augmentation.steps=4", "augmentation.pool_size=100", "augmentation.batch_synthetic=10"]
 
 
@@ -162,7 +162,7 @@ def test_a_loss_that_is_not_finite_stops_it(quick_run, digits, monkeypatch):
 
 
 def test_shorter_training_has_fewer_of_them():
-    settings = load_settings("digits-minutes", ["training.steps=1000", "training.generator_steps=500"])
+    settings = load_settings("digits-minutes", ["training.steps=1000", "training.generator_ratio=0.5"])
     assert settings.over(100).training.generator_steps == 50
     assert shortened(settings, 0.01).training.generator_steps == 5
 
@@ -171,14 +171,14 @@ def test_their_time_is_planned(digits):
     """By a clock that ticks once when it is read: 3 steps are 1 tick, so 300 generator steps are 100."""
     ticks = iter(range(10_000))
     plain = settings_for("digits", digits, overrides=QUICK)
-    more = settings_for("digits", digits, overrides=[*QUICK, "training.generator_steps=300"])
+    more = settings_for("digits", digits, overrides=[*QUICK, "training.generator_ratio=25"])
     data = TrainingData.prepare(digits, plain)
     paces = [seconds_per_step(data, each, clock=lambda: float(next(ticks))) for each in (plain, more)]
     assert paces == pytest.approx([1.0, 1.0 + 100 / 12])
 
 
 def test_data_smaller_than_a_batch(digits):
-    settings = settings_for("digits", digits, overrides=[*QUICK, *TWO_TOWERS, "training.generator_steps=3"])
+    settings = settings_for("digits", digits, overrides=[*QUICK, *TWO_TOWERS, "training.generator_ratio=0.25"])
     data = TrainingData.prepare(digits, settings)
     few = replace(data.split, unlabeled=data.split.unlabeled[:30])
     small = replace(data, split=few)
