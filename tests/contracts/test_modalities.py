@@ -106,7 +106,14 @@ CASES = {
 # As small as possible with every part of the method.
 QUICK = {
     "sampling": {"training_steps": 2, "num_steps": 5},
-    "training": {"batch_labeled": 16, "batch_unlabeled": 16, "warmup": 1, "evaluate_every": 3, "checkpoint_every": 2},
+    "training": {
+        "batch_labeled": 16,
+        "batch_unlabeled": 16,
+        "warmup": 1,
+        "evaluate_every": 3,
+        "checkpoint_every": 2,
+        "generator_ratio": 0.5,
+    },
     "augmentation": {"steps": 2, "pool_size": 60, "keep_fraction": 0.5, "require_label": False},
     "pseudo_labels": {"batch": 8},
     "data": {"labels": 40, "balanced": True, "validation_fraction": 0.0, "test_fraction": 0.2},

@@ -31,6 +31,7 @@ EVERYTHING = (
     "implicit.gradient=all",
     "sampling.training_start=reference",
     "training.clip_gradient=5",
+    "training.generator_ratio=1",
 )
 
 

@@ -15,6 +15,7 @@ from safetensors.torch import load_file
 
 from synthsieve.errors import CheckpointError, ConfigError
 from synthsieve.io.random_streams import draw_rows, randn
+from synthsieve.training import checkpoint
 from synthsieve.training.history import read
 from synthsieve.training.parallel import SINGLE_PROCESS, ProcessGroup, backend, shard_rng
 from synthsieve.training.run_dir import RunDirectory
@@ -125,6 +126,17 @@ def test_a_slow_process_does_not_take_the_run_of_the_first_for_another_s(quick_r
         RunDirectory.create(run.path, run.origin, run.settings, digits)
     again = RunDirectory.create(run.path, run.origin, run.settings, digits, write=False)
     assert again.split.hash == run.split.hash
+
+
+@pytest.mark.slow
+def test_all_processes_train_the_same_generator_after_the_last_step(tmp_path):
+    job = torchrun(*words(tmp_path / "run", "training.generator_ratio=5"))
+    _, err = job.communicate(timeout=600)
+    assert job.returncode == 0, err
+    assert checkpoint.read_notes(tmp_path / "run" / "best.safetensors")["generator_finished"]
+    again = torchrun(*words(tmp_path / "run", "training.generator_ratio=5"), "--resume")
+    _, err = again.communicate(timeout=600)
+    assert again.returncode == 0, err
 
 
 @pytest.mark.slow
