@@ -43,6 +43,7 @@ SMALL = {
     "sampling.num_steps": 10,
     "augmentation.steps": 10,
     "augmentation.pool_size": 100,
+    "training.generator_ratio": 0.5,
 }
 STRINGS = np.dtypes.StringDType() if hasattr(np.dtypes, "StringDType") else object  # NumPy 2
 EQUIVALENT = "steps see random mini-batches: a weight of two is a row twice in expectation, not to the last bit"

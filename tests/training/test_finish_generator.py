@@ -114,6 +114,14 @@ def test_a_branch_starts_with_the_generator_that_was_trained_on(quick_run, digit
     assert not parts_that_differ(weights(whole.load_model()), weights(branched.load_model()))
 
 
+def test_a_branch_of_a_training_that_was_stopped_before_goes_on_without(quick_run, digits):
+    run = quick_run("run", *TWO_TOWERS, STEPS, *SECOND)
+    base = fit_in_memory(run.data(digits), run.settings.pretrained(), stop=iter([*[None] * 12, "time is up"]).__next__)
+    assert base.result.stopped_because == "time is up"
+    assert not base.recorder.finished
+    assert fit_in_memory(run.data(digits), run.settings, base=base).result.steps == 16
+
+
 def test_in_memory_it_is_the_same(quick_run, digits):
     run = quick_run("run", *TWO_TOWERS, STEPS)
     fit(run, digits)
@@ -168,13 +176,13 @@ def test_shorter_training_has_fewer_of_them():
 
 
 def test_their_time_is_planned(digits):
-    """By a clock that ticks once when it is read: 3 steps are 1 tick, so 300 generator steps are 100."""
+    """By a clock that ticks when it is read, once a step: 300 generator steps are 25 for each of 12 steps."""
     ticks = iter(range(10_000))
     plain = settings_for("digits", digits, overrides=QUICK)
     more = settings_for("digits", digits, overrides=[*QUICK, "training.generator_ratio=25"])
     data = TrainingData.prepare(digits, plain)
     paces = [seconds_per_step(data, each, clock=lambda: float(next(ticks))) for each in (plain, more)]
-    assert paces == pytest.approx([1.0, 1.0 + 100 / 12])
+    assert paces == pytest.approx([1.0, 26.0])
 
 
 def test_data_smaller_than_a_batch(digits):

@@ -189,10 +189,12 @@ def _finish_generator(
     """The generator steps that follow pretraining, where the settings have any; the reason if `stop` ended them.
 
     The generator of the best weights is trained, and training goes on with it. Processes that train one model together
-    all do the same.
+    all do the same. A training that continues another, which was stopped before these steps, goes on without them.
     """
-    if wants_finishing(state.settings):
-        state.group.wait()  # until the best weights are written
+    if not wants_finishing(state.settings):
+        return None
+    state.group.wait()  # until the best weights are written
+    if recorder.has_best:
         best, was_finished = recorder.best_model(state), recorder.is_finished()
         if not was_finished:
             shown = _WithinStep(progress, state.step, state.settings.total_steps)

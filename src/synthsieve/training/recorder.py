@@ -96,6 +96,11 @@ class Recorder:
         """Whether the best weights are those of `save_finished`: training may have stopped right after it."""
         return self.finished
 
+    @property
+    def has_best(self) -> bool:
+        """Whether it has best weights of its own; a training that continues another has none at first."""
+        return bool(self.best_weights)
+
     def save_extra_data(self, state: TrainState, chosen: ExtraData) -> None:
         """Step 7 chose extra data."""
         self.extra_data = chosen
@@ -182,6 +187,10 @@ class RunRecorder(Recorder):
         if self._write:
             notes = {"best": row, "calibration": model.calibration.as_dict(), "generator_finished": True}
             checkpoint.save_weights(self.run.best, state, notes, best=model, step=int(row["step"]))
+
+    @property
+    def has_best(self) -> bool:
+        return self.run.best.is_file()
 
     def is_finished(self) -> bool:
         return bool(checkpoint.read_notes(self.run.best).get("generator_finished"))
