@@ -3,8 +3,9 @@
     python benchmarks/ablation.py digits --seeds 5 --out runs/ablation --results docs/results/ablation-digits
 
 Every row has the same splits, initial weights, batches and number of steps as the preset; a term that is switched off
-gets weight zero. Checkpoints are chosen on validation rows, and the results are those of the test set. Interrupted runs
-are resumed.
+gets weight zero. `--steps` shortens all of them, with their ramps and schedules. Checkpoints are chosen on validation
+rows, and the results are those of the test set. The generator steps after pretraining, which change no prediction, are
+left out. Interrupted runs are resumed.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from synthsieve.io.versions import versions
 from synthsieve.training.defaults import settings_for
 
 PRESET = "everything (the preset)"
+NO_FINISH = "training.generator_ratio=0"
 NO_GENERATOR, NO_INFORMATION = "training.elbo_weight=0", "training.mutual_information_weight=0"
 NO_GRAPH = "training.graph_weight=0"
 NO_SMOOTHNESS = ("training.smoothness_weight=0", "training.latent_smoothness_weight=0")
@@ -49,6 +51,7 @@ def main() -> None:
     parser.add_argument("source")
     parser.add_argument("--data-dir", type=Path)
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--steps", type=int, help="training steps of every row (default: those of the preset)")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting of all rows")
     parser.add_argument("--workers", type=int, default=default_workers())
     parser.add_argument("--out", type=Path, required=True)
@@ -59,7 +62,9 @@ def main() -> None:
     dataset = origin.load(for_stream(options.source))
     jobs, folders, seen = [], {}, []
     for number, (row, overrides) in enumerate(ROWS.items()):
-        settings = settings_for(options.source, dataset, overrides=[*options.set, *overrides]).pretrained()
+        settings = settings_for(options.source, dataset, overrides=[*options.set, NO_FINISH, *overrides]).pretrained()
+        if options.steps is not None:
+            settings = settings.over(options.steps)
         if settings in seen:
             continue
         seen.append(settings)

@@ -126,7 +126,11 @@ def outcome(right):
     answers = Answers(
         np.arange(len(right)), np.ones(len(right), dtype=np.int64), np.stack([~right, right], axis=1) * 1.0
     )
-    history = [{"spent": 50.0, "validation": 0.5, "test": 0.4}, {"spent": 100.0, "validation": 0.6, "test": 0.5}]
+    history = [
+        {"spent": 50.0, "validation": 0.4},
+        {"spent": 75.0, "validation": 0.5},
+        {"spent": 100.0, "validation": 0.3},
+    ]
     trial = {"budget": 100, "spent": 100, "steps": 2, "costs": {"": 50}, "history": history, "diverged": None}
     return MethodResult([answers], [answers], ["rate 1"], [{**trial, "seconds": 1.0, "split_hash": ""}])
 

@@ -37,15 +37,17 @@ OFTEN = [
 SLOW_TO_LEARN = {"vae-m1m2": 300}  # steps
 
 
-def task_of(x, y, labeled, *, seed=0, overrides=(), kind=Kind.VECTOR, preset="vector-minutes"):
-    """The first 200 rows measure, the next 50 choose, the others train; `labeled` of each class have labels."""
+def task_of(x, y, labeled, *, seed=0, overrides=(), kind=Kind.VECTOR, preset="vector-minutes", validation=50):
+    """The first 200 rows measure, the next `validation` choose, others train; `labeled` of each class have labels."""
     x, visible = x.astype(np.float32), np.full(len(y), UNLABELED)
     for label in range(int(y.max()) + 1):
         rows = 250 + np.flatnonzero(y[250:] == label)[:labeled]
         visible[rows] = label
-    parts = {"train": slice(250, None), "validation": slice(200, 250), "test": slice(0, 200)}
+    parts = {"train": slice(250, None), "validation": slice(200, 200 + validation), "test": slice(0, 200)}
     labels = {"train": visible, "validation": y, "test": y}
     sets = {part: Examples(x[rows], labels[part][rows].astype(np.int64)) for part, rows in parts.items()}
+    if not validation:
+        sets["validation"], overrides = None, [*overrides, "data.validation_fraction=0"]
     dataset = Dataset("toy", kind, tuple("abc"[: int(y.max()) + 1]), **sets)
     settings = load_settings(
         preset, [*SMALL_SETTINGS, *overrides], {"seed": seed, "comparison": {"metric": "accuracy"}}
@@ -185,7 +187,28 @@ def test_an_infinite_loss_keeps_the_best_answers_before(monkeypatch):
     done = train(method, task, budget, metric=Metric.ACCURACY)
     assert "inf" in done.diverged
     assert 1 <= len(done.history) < trainer.EVALUATIONS
-    assert done.answers["test"].score(Metric.ACCURACY) == done.history[-1]["test"]
+    assert done.answers["validation"].score(Metric.ACCURACY) == max(row["validation"] for row in done.history)
+    assert len(done.answers["test"].y) == 200
+
+
+def test_without_validation_rows_the_last_weights_count():
+    task = task_of(*make_blobs(550, 4, centers=3, random_state=1), 5, validation=0)
+    method, budget = METHODS["supervised"](task, rate=1.0), 40 * cost_of("supervised", task)
+    done = train(method, task, budget, metric=Metric.ACCURACY, test=False)
+    assert set(done.answers) == {"test"}
+    np.testing.assert_array_equal(done.answers["test"].probabilities, answers_on(method, task, "test").probabilities)
+    evaluations = trainer.evaluations_within(budget, method, task)
+    assert [set(row) for row in done.history] == [{"spent", "test"}] * evaluations
+
+
+def test_evaluations_leave_most_compute_to_training():
+    task = blobs()
+    method = METHODS["supervised"](task, rate=1.0)
+    count = lambda budget: trainer.evaluations_within(budget, method, task)  # noqa: E731
+    assert count(10**12) == trainer.EVALUATIONS
+    assert count(1) == trainer.FEWEST_EVALUATIONS
+    one = count_operations(lambda: method.predict_logits(torch.zeros(trainer.BLOCK, 4))) * 50 / trainer.BLOCK
+    assert count(round(40 * one)) == round(40 * trainer.EVALUATION_SHARE)
 
 
 def test_every_classifier_has_the_network_of_ours():

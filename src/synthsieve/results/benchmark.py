@@ -172,26 +172,27 @@ class BenchmarkResult:
         return [title, "", *(f"| {' | '.join(row)} |" for row in rows)]
 
     def chart(self) -> Chart:
-        """Test score against compute: a training for each budget, or the evaluations of the one training.
+        """Score against compute: on test rows after a training for each budget, or during the one training.
 
-        At an evaluation it is that of the weights that validation preferred so far.
+        Those measure the best weights so far on validation rows, or the last ones on test rows where there are none.
         """
         several = len(self.outcomes) > 1
         ranked = sorted((name for name in self.first if name in METHODS), key=lambda name: -self._rank(name))
+        part = "test" if several or not self.validation else "validation"
         shown = [name for name in METHODS if name in {*ranked[: SHOWN - 1], OURS}]
         layers: list[Layer] = []
         for i, name in enumerate(shown):
             if several:
                 share, score = map(np.array, zip(*self.by_budget(name).items(), strict=True))
             else:
-                share, score = _curve(self.first[name])
+                share, score = _curve(self.first[name], part)
             tone, dash = SERIES[i % len(SERIES)], list(Dash)[i // len(SERIES)]
             layers.append(Line(name, numbers(share), numbers(100 * score), tone, dash))
         return Chart(
             title=f"{Path(self.source).name}: {self.metric} against compute",
             description=self.answer,
             x=Axis(f"compute, as a {'multiple of our own training' if several else 'share of the budget'}", Scale.LOG),
-            y=Axis(f"test {self.metric}, %"),
+            y=Axis(f"{part} {self.metric}, %"),
             layers=tuple(layers),
             note="Means over seeds. "
             + ("Each budget is a training of its own." if several else "Learning rates fall with the whole budget."),
@@ -255,14 +256,15 @@ def _as_dict(outcomes: dict[str, MethodResult]) -> dict[str, Any]:
     }
 
 
-def _curve(outcome: MethodResult) -> tuple[np.ndarray, np.ndarray]:
-    """Shares of the budget and the mean test score there, from where every seed has one."""
+def _curve(outcome: MethodResult, part: str) -> tuple[np.ndarray, np.ndarray]:
+    """Shares of the budget and the mean score of the best weights so far, from where every seed has one."""
     curves = [
         (
-            np.array([row["spent"] / trial["budget"] for row in trial["history"] if "test" in row]),
-            np.array([row["test"] for row in trial["history"] if "test" in row]),
+            np.array([row["spent"] / trial["budget"] for row in trial["history"]]),
+            np.maximum.accumulate(scores) if part == "validation" else np.array(scores),
         )
         for trial in outcome.trials
+        for scores in [[row[part] for row in trial["history"]]]
     ]
     start, end = max(x[0] for x, _ in curves), min(x[-1] for x, _ in curves)
     share = np.geomspace(start, max(end, start * (1 + 1e-6)), 40)

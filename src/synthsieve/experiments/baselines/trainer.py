@@ -20,15 +20,17 @@ from torch.utils.flop_counter import flop_registry
 
 from synthsieve.errors import CheckpointError, NonFiniteLossError
 from synthsieve.evaluation.answers import FIELDS, PARTS, Answers
-from synthsieve.evaluation.predict import part_of, predict_rows
+from synthsieve.evaluation.predict import BLOCK, part_of, predict_rows
 from synthsieve.experiments.baselines.methods.ours import Ours
 from synthsieve.experiments.baselines.protocol import BenchmarkMethod, BenchmarkTask
 from synthsieve.io.tensors import invalid_as_damaged, named_tensors, read_tensors, tensors_under, write_tensors
 from synthsieve.settings import Metric
 from synthsieve.training.batches import BatchSource
 
-FORMAT = "synthsieve benchmark checkpoint 1"
-EVALUATIONS = 20  # on validation, evenly spaced over the budget
+FORMAT = "synthsieve benchmark checkpoint 2"
+EVALUATIONS = 20  # at most, evenly spaced over the budget
+FEWEST_EVALUATIONS = 4
+EVALUATION_SHARE = 0.25  # of the budget: fewer evaluations where they would take more operations than that
 REPORTS = 100  # of progress
 
 
@@ -41,6 +43,7 @@ class TrainerState:
     evaluations: int = 0  # how many are done
     history: list[dict[str, float]] = field(default_factory=list)  # one row for each evaluation
     best: tuple[float, float] | None = None  # metric and negative log-loss on validation
+    best_weights: dict[str, Tensor] = field(default_factory=dict)
     answers: dict[str, Answers] = field(default_factory=dict)  # of the best weights, by part
     diverged: str | None = None  # the reason, where the loss became infinite: the best weights before it count
 
@@ -52,7 +55,7 @@ def budget_of(task: BenchmarkTask) -> int:
     return cost * ours.state.settings.total_steps
 
 
-def count_operations(compute: Callable[[], None]) -> int:
+def count_operations(compute: Callable[[], Any]) -> int:
     """Floating point operations of matrix products and convolutions in `compute`."""
     with _Counter() as counter:
         compute()
@@ -97,7 +100,7 @@ def train(
 
     Args:
         metric: which weights are kept, by validation; without validation rows the last ones.
-        test: whether test rows are predicted as well; without validation rows they always are.
+        test: whether test rows are predicted as well, at the end; without validation rows they are at each evaluation.
         identity: JSON that a checkpoint must have been written with to be continued.
         report: is called with the percentage that is done.
         stop: is called after each evaluation; True ends the training early, with a checkpoint.
@@ -105,7 +108,7 @@ def train(
     source, progress = _batches(task), TrainerState()
     if checkpoint is not None and checkpoint.is_file():
         progress = _restore(checkpoint, method, source, identity)
-    reported = -1
+    reported, evaluations = -1, evaluations_within(budget, method, task)
     while progress.spent < budget and progress.diverged is None:
         method.done, batch = progress.spent / budget, next(source)
         phase = method.phase
@@ -117,11 +120,11 @@ def train(
         except NonFiniteLossError as error:
             progress.diverged = str(error)
         progress.spent += max(1, progress.costs.get(phase, 1))
-        passed = math.floor(EVALUATIONS * progress.spent / budget)
+        passed = math.floor(evaluations * progress.spent / budget)
         if passed > progress.evaluations or progress.diverged is not None:
             progress.evaluations = passed
             if method.ready and progress.diverged is None:
-                evaluate(method, task, progress, metric, test=test)
+                evaluate(method, task, progress, metric)
             if checkpoint is not None:
                 _save(checkpoint, method, source, progress, identity)
             if stop():
@@ -130,28 +133,44 @@ def train(
         if percent > reported:
             reported = percent
             report(percent)
+    if test and progress.best_weights and "test" not in progress.answers:
+        method.averaged.load_state_dict(progress.best_weights)
+        measured = answers_on(method, task, "test")
+        progress.answers |= {} if measured is None else {"test": measured}
     return progress
 
 
-def evaluate(
-    method: BenchmarkMethod, task: BenchmarkTask, progress: TrainerState, metric: Metric, *, test: bool
-) -> None:
-    """Add a row to the history; keep the answers of weights that are better on validation than all before."""
-    row = {"spent": float(progress.spent)}
-    validation = answers_on(method, task, "validation")
-    if validation is None:
-        score = (float(progress.spent), 0.0)
+def evaluations_within(budget: int, method: BenchmarkMethod, task: BenchmarkTask) -> int:
+    """How many evaluations leave most operations to training."""
+    part = "validation" if len(task.data.split.validation) else "test"
+    x, _ = part_of(task.data.dataset, task.data.split, part)
+    few = x[:BLOCK]
+    if not len(few):
+        return FEWEST_EVALUATIONS
+    one = count_operations(lambda: _logits(method, task, few)) * len(x) / BLOCK  # a block is filled up
+    return int(np.clip(EVALUATION_SHARE * budget / max(1.0, one), FEWEST_EVALUATIONS, EVALUATIONS))
+
+
+def evaluate(method: BenchmarkMethod, task: BenchmarkTask, progress: TrainerState, metric: Metric) -> None:
+    """Add a row to the history; keep weights that are better on validation than all before.
+
+    Without validation rows the last weights count, and those of each evaluation are measured on test rows.
+    """
+    row, validation = {"spent": float(progress.spent)}, answers_on(method, task, "validation")
+    if validation is not None:
+        found = {"validation": validation}
+        score = row["validation"] = validation.score(metric)
+        better = score, validation.score(Metric.LOG_LOSS)
     else:
-        score = validation.score(metric), validation.score(Metric.LOG_LOSS)
-        row["validation"] = score[0]
-    if not all(map(math.isfinite, score)):
+        measured = answers_on(method, task, "test")
+        found = {} if measured is None else {"test": measured}
+        row |= {part: each.score(metric) for part, each in found.items()}
+        better = float(progress.spent), 0.0
+    if not all(map(math.isfinite, better)):
         return
-    if progress.best is None or score > progress.best:
-        measured = answers_on(method, task, "test") if test or validation is None else None
-        found = {"validation": validation, "test": measured}
-        progress.best, progress.answers = score, {part: each for part, each in found.items() if each is not None}
-    if "test" in progress.answers:
-        row["test"] = progress.answers["test"].score(metric)  # of the weights that validation prefers so far
+    if progress.best is None or better > progress.best:
+        progress.best, progress.answers = better, found
+        progress.best_weights = {name: value.clone() for name, value in method.averaged.state_dict().items()}
     progress.history.append(row)
 
 
@@ -161,15 +180,19 @@ def answers_on(method: BenchmarkMethod, task: BenchmarkTask, part: str) -> Answe
     x, y = part_of(data.dataset, data.split, part)
     if not len(y):
         return None
-    logits = predict_rows(method.predict_logits, method, data.encoding, x, task.num_classes)
+    logits = _logits(method, task, x)
     shifted = np.nan_to_num(logits - logits.max(axis=1, keepdims=True), nan=0.0, posinf=0.0, neginf=-1e3)
     p = np.exp(shifted)
     return Answers(getattr(data.split, part), y, (p / p.sum(axis=1, keepdims=True)).astype(np.float32))
 
 
+def _logits(method: BenchmarkMethod, task: BenchmarkTask, x: np.ndarray) -> np.ndarray:
+    return predict_rows(method.predict_logits, method, task.data.encoding, x, task.num_classes)
+
+
 def _save(path: Path, method: BenchmarkMethod, source: BatchSource, progress: TrainerState, identity: Any) -> None:
-    tensors = {**method.tensors(), **_answer_tensors(progress)}
-    plain = {name: value for name, value in vars(progress).items() if name != "answers"}
+    tensors = {**method.tensors(), **_answer_tensors(progress), **named_tensors("best", progress.best_weights)}
+    plain = {name: value for name, value in vars(progress).items() if name not in ("answers", "best_weights")}
     header = {"format": FORMAT, "identity": identity, "steps": method.steps, "batches": source.state(), **plain}
     write_tensors(path, header, tensors)
 
@@ -192,6 +215,7 @@ def _restore(path: Path, method: BenchmarkMethod, source: BatchSource, identity:
             evaluations=header["evaluations"],
             history=header["history"],
             best=None if best is None else (best[0], best[1]),
+            best_weights=tensors_under("best", tensors),
             answers=_answers_in(tensors),
             diverged=header["diverged"],
         )
