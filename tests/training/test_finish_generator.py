@@ -122,6 +122,44 @@ def test_a_branch_of_a_training_that_was_stopped_before_goes_on_without(quick_ru
     assert fit_in_memory(run.data(digits), run.settings, base=base).result.steps == 16
 
 
+class Updates:
+    """Progress that remembers."""
+
+    def __init__(self):
+        self.given = []
+
+    def update(self, done, total, message=""):
+        self.given.append((done, total, message))
+
+    def close(self): ...
+
+
+@pytest.mark.parametrize("more", [[], SECOND])
+def test_progress_counts_them(quick_run, digits, more):
+    seen, run = Updates(), quick_run("run", *TWO_TOWERS, STEPS, *more)
+    fit(run, digits, progress=seen)
+    steps, training = run.settings.total_steps, run.settings.training
+    total = steps + round(finishing.COST * training.generator_steps)
+    assert {each[1] for each in seen.given} == {total}
+    done = [each[0] for each in seen.given]
+    assert done == sorted(done)
+    assert done[-1] == total
+    generator = [each for each in seen.given if each[2].startswith("generator")]
+    assert [each[0] for each in (generator[0], generator[-1])] == [training.steps, training.steps + total - steps]
+    assert generator[-1][2] == f"generator {training.generator_steps} of {training.generator_steps}"
+    again = Updates()
+    fit(run, digits, progress=again)
+    assert not again.given
+
+
+def test_progress_of_a_branch_does_not_count_them(quick_run, digits):
+    base, seen = quick_run("base", *TWO_TOWERS, STEPS), Updates()
+    fit(base, digits)
+    branch = quick_run("branch", *TWO_TOWERS, STEPS, *SECOND)
+    fit(branch, digits, base=base, progress=seen)
+    assert {each[1] for each in seen.given} == {branch.settings.total_steps}
+
+
 def test_in_memory_it_is_the_same(quick_run, digits):
     run = quick_run("run", *TWO_TOWERS, STEPS)
     fit(run, digits)

@@ -30,6 +30,7 @@ from synthsieve.io.files import remove_stale_partials
 from synthsieve.io.progress import NullProgress, Progress
 from synthsieve.settings import Settings
 from synthsieve.training import checkpoint
+from synthsieve.training.finish_generator import finishing_work
 from synthsieve.training.run_dir import RunDirectory
 from synthsieve.training.state import CPU
 
@@ -54,7 +55,10 @@ class Job:
 
     @property
     def steps(self) -> int:
-        return self.settings.total_steps - (self.settings.training.steps if self.branch_of else 0)
+        """Of progress: those of training, and what the generator steps take."""
+        if self.branch_of:
+            return self.settings.total_steps - self.settings.training.steps
+        return self.settings.total_steps + finishing_work(self.settings)
 
     def is_done(self) -> bool:
         return is_finished(self.folder)
@@ -67,7 +71,7 @@ class Job:
         remove_stale_partials(self.folder)
         base = None if self.branch_of is None else RunDirectory.open(self.branch_of)
         run = RunDirectory.open_or_create(self.folder, origin, self.settings, dataset, base=base, device=self.device)
-        progress = _StepReporter(report, self.settings.total_steps - self.steps)
+        progress = _StepReporter(report, self.settings.training.steps if self.branch_of else 0)
         run_arm(run, dataset, base=base, oracle=self.oracle, device=self.device, progress=progress)
 
 

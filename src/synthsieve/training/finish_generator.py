@@ -25,6 +25,7 @@ from synthsieve.training.step import learn_inference_and_generator
 BATCH = 256
 MAX_ROWS = 60_000  # examples that it is trained on
 TIMED_STEPS = 3
+COST = 0.4  # of such a step, in training steps, roughly: 0.2 to 0.5 by data set; progress counts with it
 STYLE_ONLY = GradientScale(label=0.0, style=1.0)
 
 
@@ -32,6 +33,11 @@ def wants_finishing(settings: Settings) -> bool:
     """Whether the settings have such steps, and a generator."""
     training = settings.training
     return training.objective is Objective.JOINT and training.elbo_weight > 0 and training.generator_steps > 0
+
+
+def finishing_work(settings: Settings) -> int:
+    """What the generator steps of the settings take, in training steps; 0 without any."""
+    return round(COST * settings.training.generator_steps) if wants_finishing(settings) else 0
 
 
 def trains_style(model: GenerativeClassifier) -> bool:

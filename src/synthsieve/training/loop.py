@@ -23,6 +23,7 @@ from synthsieve.training.extra_data import ExtraData, choose_extra_data, is_due
 from synthsieve.training.finish_generator import (
     copy_generator,
     finish_generator,
+    finishing_work,
     seconds_of_finishing,
     wants_finishing,
 )
@@ -128,16 +129,22 @@ def train(
     group.check_step(state.step)
     monitor = DriftMonitor(log, position.history.rows)
     started, stopped_because, total_steps = time.monotonic(), None, settings.total_steps
+    ahead = state.step < settings.training.steps or (state.step == settings.training.steps and recorder.has_best)
+    later = finishing_work(settings) if ahead and not position.generator_finished else 0
+
+    def so_far() -> int:
+        return state.step + (later if position.generator_finished else 0)
 
     def finish() -> str | None:
         due = state.step == settings.training.steps and not position.generator_finished
-        return _finish_generator(state, data, recorder, position, progress, stop) if due else None
+        shown = _WithinStep(progress, state.step, total_steps + later, later)
+        return _finish_generator(state, data, recorder, position, shown, stop) if due else None
 
     with closing(progress):
         while state.step < total_steps and (stopped_because := stopped_because or finish()) is None:
             if is_due(state.step, settings):  # step 7
                 trial = Trial(state, data) if len(data.split.validation) else None
-                shown = _WithinStep(progress, state.step, total_steps)
+                shown = _WithinStep(progress, so_far(), total_steps + later)
                 before = position.extra_data
                 chosen = choose_extra_data(state, data, before, trial=trial, oracle=oracle, progress=shown)
                 recorder.save_extra_data(state, chosen)
@@ -170,7 +177,7 @@ def train(
             message = f"cross-entropy {state.metrics['cross_entropy']:.3f}"
             if position.history.rows and "validation_accuracy" in position.history.rows[-1]:
                 message += f", validation {100 * position.history.rows[-1]['validation_accuracy']:.1f} %"
-            progress.update(state.step, total_steps, message)
+            progress.update(so_far(), total_steps + later, message)
         stopped_because = stopped_because or finish()
     best = position.best or {"step": state.step}
     stopped_because = stopped_because or f"all {total_steps} steps were done"
@@ -197,8 +204,7 @@ def _finish_generator(
     if recorder.has_best:
         best, was_finished = recorder.best_model(state), recorder.is_finished()
         if not was_finished:
-            shown = _WithinStep(progress, state.step, state.settings.total_steps)
-            found = finish_generator(best, data, state.settings, progress=shown, stop=stop)
+            found = finish_generator(best, data, state.settings, progress=progress, stop=stop)
             if isinstance(found, str):
                 return found
             best = found
@@ -247,13 +253,14 @@ class Trial:
 
 
 class _WithinStep(NullProgress):
-    """Progress of something that happens within one step: shown as the step's message."""
+    """Progress of something that happens at one step and takes as long as `work` others: shown in the message."""
 
-    def __init__(self, outer: Progress, step: int, steps: int) -> None:
-        self.outer, self.step, self.steps = outer, step, steps
+    def __init__(self, outer: Progress, step: int, steps: int, work: int = 0) -> None:
+        self.outer, self.step, self.steps, self.work = outer, step, steps, work
 
     def update(self, done: int, total: int, message: str = "") -> None:
-        self.outer.update(self.step, self.steps, f"{message} {done:,} of {total:,}")
+        so_far = self.step + self.work * done // total
+        self.outer.update(so_far, self.steps, f"{message} {done:,} of {total:,}")
 
 
 def _batch_sizes(settings: Settings) -> dict[str, int]:
