@@ -4,18 +4,20 @@ import csv
 import json
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 
-from synthsieve.data.dataset import InputSpec
+from synthsieve.data.dataset import Dataset, Examples, InputSpec, Kind
 from synthsieve.data.origin import Origin
 from synthsieve.errors import CheckpointError, ConfigError, NonFiniteLossError
 from synthsieve.settings import load_settings
 from synthsieve.training import checkpoint, objectives
 from synthsieve.training import step as steps
 from synthsieve.training.batches import BatchSource
+from synthsieve.training.data import TrainingData
 from synthsieve.training.defaults import settings_for
-from synthsieve.training.loop import fit
+from synthsieve.training.loop import fit, fit_in_memory
 from synthsieve.training.recorder import prepare_resume
 from synthsieve.training.run_dir import RunDirectory
 from synthsieve.training.state import check_networks, ramp_at, rate_at
@@ -291,3 +293,41 @@ def test_a_shift_of_what_is_no_image_is_refused():
     spec = InputSpec("vector", (6,))
     with raises(ConfigError, "no-shift"):
         check_networks(load_settings("vector-minutes", ["training.shift=1"]), spec, 3)
+
+
+def dark_images():
+    """White strokes on black, down or across."""
+    rng = np.random.default_rng(0)
+    x, y = np.full((300, 1, 28, 28), -1, dtype=np.float32), rng.integers(2, size=300)
+    for image, label in zip(x, y, strict=True):
+        at, length = rng.integers(4, 20), rng.integers(8, 20)
+        image[0][(slice(at, at + 3), slice(4, 4 + length))[:: 1 - 2 * int(label)]] = 1
+    dataset = Dataset("strokes", Kind.IMAGE, ("down", "across"), train=Examples(x, y))
+    small = ["model.label_width=4", "training.steps=60", "training.smoothness_weight=0", "sampling.training_steps=1"]
+    settings = load_settings("image-minutes", small)
+    return TrainingData.prepare(dataset, settings), settings
+
+
+def test_training_starts_with_a_generator_at_the_mean_colour():
+    data, settings = dark_images()
+    trained = fit_in_memory(data, settings, stop=lambda: "one step is done")
+    rows = np.concatenate([data.split.labeled, data.split.unlabeled])
+    for model in (trained.state.model, trained.state.averaged):
+        *_, bias = (layer.bias for layer in model.generator.network.layers if hasattr(layer, "bias"))
+        assert bias.mean().tanh().item() == pytest.approx(data.dataset.train.x[rows].mean(), abs=0.01)
+
+
+def test_a_generator_of_dark_images_uses_its_latents():
+    """Without its start at the mean colour it draws the same black image for every z."""
+    data, settings = dark_images()
+    z = torch.randn(50, settings.model.latent_dim, generator=torch.Generator().manual_seed(1))
+    spread = {}
+    for start in (True, False):
+        state, batches = data.init_state(settings), BatchSource(data, settings)
+        if start:
+            data.start_generator(state)
+        for _ in range(60):
+            steps.take_step(state, next(batches))
+        with torch.no_grad():
+            spread[start] = state.model.generator(z).std(dim=0).max()
+    assert spread[True] > 2 * spread[False]

@@ -9,6 +9,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
+from synthsieve.models.networks.convolutional import ImageGenerator
 from synthsieve.models.networks.layers import in_float32
 
 
@@ -36,6 +37,10 @@ class Generator(nn.Module):
         """
         return embed(self(z))
 
+    def start_at(self, mean: Tensor) -> None:
+        """Prepare untrained weights for data whose x have this mean of each channel, (channels,)."""
+        return
+
     @abstractmethod
     def log_prob(self, x: Tensor, z: Tensor) -> Tensor:
         """log p(x given z), normalized, in nats. (n, *shape), (n, latent_dim) -> (n,)."""
@@ -59,6 +64,11 @@ class GaussianGenerator(Generator):
     def forward(self, z: Tensor) -> Tensor:
         """The mean of p(x given z). x = g(z). (n, latent_dim) -> (n, *shape)."""
         return in_float32(self.network(z))
+
+    def start_at(self, mean: Tensor) -> None:
+        """As the network does, if it is one for images."""
+        if isinstance(self.network, ImageGenerator):
+            self.network.start_at(mean)
 
     def log_prob(self, x: Tensor, z: Tensor) -> Tensor:
         """log p(x given z), normalized, in nats: log N(x; g(z), sigma^2 I). Returns (n,)."""

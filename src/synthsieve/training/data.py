@@ -24,6 +24,7 @@ from synthsieve.training.parallel import SINGLE_PROCESS, ProcessGroup
 from synthsieve.training.state import CPU, TrainState, init
 
 ERRORS = 2.0  # standard errors of a share, within which a mean prediction is not moved
+MEAN_ROWS = 2000  # images whose mean colour the generator starts at
 MATCHED_ROWS = 2000  # unlabelled rows whose mean prediction is moved to the class shares
 
 
@@ -67,6 +68,17 @@ class TrainingData:
         """A training state for these data, before the first step."""
         spec, num_classes = self.encoding.input_spec, len(self.split.classes)
         return init(settings, spec, num_classes, data_hash=data_hash(self.split), group=group, device=device)
+
+    def start_generator(self, state: TrainState) -> None:
+        """Prepare the untrained generator for the mean colour of these images, if they are images."""
+        if self.dataset.kind != Kind.IMAGE:
+            return
+        rows = np.concatenate([self.split.labeled, self.split.unlabeled])
+        rows = rows[np.linspace(0, len(rows) - 1, min(len(rows), MEAN_ROWS)).astype(np.int64)]
+        x = self.encoding.encode(self.dataset.train.x[rows])
+        mean = torch.from_numpy(x.mean(axis=(0, 2, 3), dtype=np.float64).astype(np.float32)).to(state.model.device)
+        for model in (state.model, state.averaged):
+            model.generator.start_at(mean)
 
     def class_shares(self, settings: Settings) -> np.ndarray | None:
         """How often each class is expected among all rows, by the labels; None: equally often."""

@@ -126,6 +126,8 @@ def train(
     group.check_sizes(_batch_sizes(settings))
     position = Position(BatchSource(data, settings, group, state.model.device), History())
     recorder.resume(state, position, log)
+    if state.step == 0:
+        data.start_generator(state)
     group.check_step(state.step)
     monitor = DriftMonitor(log, position.history.rows)
     started, stopped_because, total_steps = time.monotonic(), None, settings.total_steps

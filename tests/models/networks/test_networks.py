@@ -52,6 +52,34 @@ def test_encoder_and_generator_shapes(settings, shape):
     assert torch.allclose(model.predict_proba(x).sum(dim=1), torch.ones(3))
 
 
+@pytest.mark.parametrize("kind", ["strided", "dcgan"])
+@pytest.mark.parametrize("shape", [(3, 32, 32), (1, 28, 28), (2, 12, 20)], ids=str)
+def test_a_generator_starts_at_the_mean_colour(kind, shape):
+    model, mean = make({"generator": kind, "generator_width": 4}, shape), torch.linspace(-0.9, 0.5, shape[0])
+    convolutions = [layer for layer in model.generator.network.layers if hasattr(layer, "kernel_size")]
+    with torch.no_grad():
+        convolutions[-1].weight.zero_()
+    model.generator.start_at(mean)
+    found = model.generator(torch.randn(2, 12, generator=torch.Generator().manual_seed(1)))
+    assert torch.allclose(found, mean[:, None, None].expand(2, *shape), atol=1e-5)
+    model.generator.start_at(torch.full((shape[0],), -1.0))  # a black image: tanh keeps a gradient
+    assert torch.allclose(model.generator(torch.zeros(1, 12)), torch.tensor(-0.95), atol=1e-5)
+
+
+def test_other_generators_start_as_they_are():
+    for settings, shape in (({"generator": "mlp"}, (1, 8, 8)), ({}, (7,))):
+        model, other = make(settings, shape), make(settings, shape)
+        model.generator.start_at(torch.tensor([0.5]))
+        x, y = (each.generator(torch.ones(1, 12)) for each in (model, other))
+        assert torch.equal(x, y)
+    spectrograms = GenerativeClassifier(
+        ModelSettings(generator="strided", latent_dim=12), InputSpec("sound", (1, 8, 8)), 3, rng=torch.Generator()
+    )
+    before = spectrograms.generator(torch.ones(1, 12))
+    spectrograms.generator.start_at(torch.tensor([0.5]))
+    assert torch.equal(spectrograms.generator(torch.ones(1, 12)), before)
+
+
 def test_vectors_use_mlps():
     model = make({"encoder_depth": 2}, (7,))
     assert model.generator(model.posterior(torch.zeros(4, 7)).mean).shape == (4, 7)

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
+import torch
 from torch import Tensor, nn
 
 from synthsieve.errors import ConfigError
 from synthsieve.models.networks.layers import Dropout, ImageView, image_size, norm_layer
 from synthsieve.settings import Norm, View
+
+LARGEST_MEAN = 0.95  # of a colour that a generator starts at: where tanh still has a gradient
 
 
 class ImageEncoder(nn.Module):
@@ -156,7 +159,26 @@ class WideResNet(ImageEncoder):
         super().__init__(image_view, [*layers, nn.Linear(before, out_features)])
 
 
-class StridedGenerator(nn.Module):
+class ImageGenerator(nn.Module):
+    """z (n, latent_dim) -> x (n, channels, height, width). The last of `layers` gives the output."""
+
+    layers: nn.Sequential
+
+    @torch.no_grad()
+    def start_at(self, mean: Tensor) -> None:
+        """Set the bias of the last convolution so that tanh gives the mean colour (channels,) where its weights give 0.
+
+        Otherwise the first steps turn images of a dark background black altogether, where tanh has no gradient left:
+        the generator then ignores its latents for good.
+        """
+        if not any(isinstance(layer, nn.Tanh) for layer in self.layers):
+            return
+        last = [layer for layer in self.layers if isinstance(layer, nn.Conv2d | nn.ConvTranspose2d)][-1]
+        assert last.bias is not None
+        last.bias.copy_(mean.clamp(-LARGEST_MEAN, LARGEST_MEAN).atanh().repeat_interleave(len(last.bias) // len(mean)))
+
+
+class StridedGenerator(ImageGenerator):
     """A linear layer to a quarter of each side, convolutions there, two doublings by pixel shuffle.
 
     z (n, latent_dim) -> x (n, channels, height, width), in (-1, 1) by tanh if `bounded`.
@@ -185,7 +207,7 @@ class StridedGenerator(nn.Module):
         return self.layers(self.linear(z).view(-1, *self.base))
 
 
-class DCGANGenerator(nn.Module):
+class DCGANGenerator(ImageGenerator):
     """The DCGAN generator (Radford 2015) as the paper uses it: four transposed convolutions, tanh, no batch norm.
 
     z (n, latent_dim) -> x (n, channels, height, width) in (-1, 1). Channels are 4 width, 2 width, width, then the

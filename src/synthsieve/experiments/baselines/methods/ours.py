@@ -36,6 +36,7 @@ class Ours(BenchmarkMethod):
     def init(self, radius: float) -> None:
         settings = self._settings(radius)
         self.state = self.task.data.init_state(settings, device=self.task.device)
+        self.task.data.start_generator(self.state)
         self.model, self.averaged = self.state.model, self.state.averaged
         self.rngs |= self.state.rngs
         self.optimisers = self.state.optimisers
