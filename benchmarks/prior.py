@@ -5,7 +5,8 @@
 RUN are folders that `synthsieve fit` wrote, one for each seed. For each way to draw latents it measures the AUC of a
 classifier that tells them from encoded examples (training rows, and test rows that no fit has seen), the share of
 samples that the model gives the requested class, and the test accuracy of scikit-learn classifiers trained on the
-labels and the samples. All ways have the same labels, test rows and classifiers; differences are paired by test row.
+labels and the samples (of 50 principal components where data have more than 1,000 features). All ways have the same
+labels, test rows and classifiers; differences are paired by test row.
 "By chance" is the AUC of the worst class of any seed where drawn and encoded latents are mixed at random.
 """
 
@@ -20,6 +21,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from sklearn.decomposition import PCA
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
@@ -44,6 +46,10 @@ FILTERED = "mixture+langevin, requested class at z"
 NOISY = "mixture+langevin, observation noise"
 REBUILT = "real rows, encoded and decoded"
 MAX_TEST = 2000
+MAX_FEATURES = 1_000
+COMPONENTS = 50
+COMPONENT_ROWS = 5_000
+BLOCK = 2_048  # rows transformed at a time
 Latents = Callable[[np.ndarray, np.ndarray], np.ndarray]  # y, seeds -> z
 
 
@@ -129,7 +135,9 @@ def measure(
     y = np.arange(model.num_classes).repeat(max(per_class, 200))
     unlabeled_p = encoded.probabilities[len(split.labeled) :]
     results: dict[str, Any] = {}
-    train_x = flat(run, x[np.concatenate([split.labeled, split.unlabeled])])
+    training = np.concatenate([split.labeled, split.unlabeled])
+    features = features_of(run, x, training)
+    train_x, labeled_x, answers = features(x[training]), features(x[split.labeled]), features(test_x)
     for name in (*draws, REAL):
         correct, requested_x, requested_z, matches = [], [], [], []
         copies: dict[str, Any] = {}
@@ -163,15 +171,14 @@ def measure(
                 extra_x = decode(model, run.encoding, z[take], seeds[take], noise=name == NOISY)
                 extra_y = y[take]
                 if not repeat:
-                    copies = memorization(flat(run, extra_x), train_x, flat(run, test_x)).as_dict()
+                    copies = memorization(features(extra_x), train_x, answers).as_dict()
                 at_x = latents_and_logits(model, run.encoding, extra_x)[1].argmax(axis=1)
                 requested_x.append((at_x == extra_y).mean())
                 with torch.no_grad():
                     at_z = model.energy.class_logits(model.to_tensor(z[take])).argmax(dim=1).numpy()
                 requested_z.append((at_z == extra_y).mean())
-            fit_x = np.concatenate([flat(run, x[split.labeled]), flat(run, extra_x)])
+            fit_x = np.concatenate([labeled_x, features(extra_x)])
             fit_y = np.concatenate([y_true[split.labeled], extra_y])
-            answers = flat(run, test_x)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)
                 each = [c.fit(fit_x, fit_y).predict(answers) == test_y for c in classifiers(repeat).values()]
@@ -209,8 +216,24 @@ def match_by_chance(
     return prior_match(mixed_drawn, y, mixed_encoded, y, num_classes=num_classes, seed=seed)
 
 
-def flat(run: RunDirectory, x: np.ndarray) -> np.ndarray:
-    return run.encoding.encode(x).reshape(len(x), -1)
+Features = Callable[[np.ndarray], np.ndarray]
+
+
+def features_of(run: RunDirectory, x: np.ndarray, rows: np.ndarray) -> Features:
+    """Examples as stored -> one vector each: encoded, or principal components of some of `rows` where that is wide."""
+
+    def flat(given: np.ndarray) -> np.ndarray:
+        return run.encoding.encode(given).reshape(len(given), -1)
+
+    if flat(x[:1]).shape[1] <= MAX_FEATURES:
+        return flat
+    some = numpy_stream(run.settings.seed, "components").permutation(rows)[:COMPONENT_ROWS]
+    fitted = PCA(COMPONENTS, svd_solver="randomized", random_state=0).fit(flat(x[some]))
+    return lambda given: np.concatenate([fitted.transform(flat(part)) for part in blocks(given)])
+
+
+def blocks(x: np.ndarray) -> list[np.ndarray]:
+    return np.array_split(x, -(-len(x) // BLOCK))
 
 
 def difference(runs: list[dict[str, Any]], name: str, other: str) -> str:
