@@ -160,7 +160,7 @@ class InterruptAt(NullProgress):
     def __init__(self, step: int) -> None:
         self.step = step
 
-    def update(self, done: int, total: int, message: str = "") -> None:
+    def update(self, done: int, total: int, message: str = "", beside: tuple[int, int] = (0, 0)) -> None:
         if done == self.step:
             raise Interrupted
 

@@ -24,6 +24,16 @@ def test_time_left_does_not_count_the_start_or_steps_of_an_earlier_process():
     assert stream.getvalue() == "fit: 601/1000, 40 s left\n"
 
 
+def test_work_beside_the_count_takes_its_time():
+    clock, stream = Clock(), io.StringIO()
+    lines = PlainLines("fit", stream, ends=True, clock=clock)
+    for done, beside in ((1, 0), (100, 0), (200, 0), (200, 50), (200, 100)):
+        clock.now += 20
+        lines.update(done, 200, beside=(beside, 100))
+    printed = stream.getvalue().splitlines()
+    assert printed == ["fit: 100/200", "fit: 200/200, 20 s left", "fit: 200/200, 13 s left", "fit: 200/200, 0 s left"]
+
+
 def test_nothing_is_predicted_from_a_few_steps():
     clock, stream = Clock(), io.StringIO()
     lines = PlainLines("run", stream, clock=clock)

@@ -8,6 +8,7 @@ import torch
 
 from synthsieve.errors import NonFiniteLossError
 from synthsieve.evaluation.predict import probabilities
+from synthsieve.io.progress import NOTHING
 from synthsieve.settings import load_settings
 from synthsieve.training import finish_generator as finishing
 from synthsieve.training import recorder
@@ -128,25 +129,26 @@ class Updates:
     def __init__(self):
         self.given = []
 
-    def update(self, done, total, message=""):
-        self.given.append((done, total, message))
+    def update(self, done, total, message="", beside=NOTHING):
+        self.given.append((done, total, message, beside))
 
     def close(self): ...
 
 
 @pytest.mark.parametrize("more", [[], SECOND])
-def test_progress_counts_them(quick_run, digits, more):
+def test_progress_has_their_time_and_counts_the_steps(quick_run, digits, more):
     seen, run = Updates(), quick_run("run", *TWO_TOWERS, STEPS, *more)
     fit(run, digits, progress=seen)
     steps, training = run.settings.total_steps, run.settings.training
-    total = steps + round(finishing.COST * training.generator_steps)
-    assert {each[1] for each in seen.given} == {total}
-    done = [each[0] for each in seen.given]
+    work = round(finishing.COST * training.generator_steps)
+    assert {(total, beside[1]) for _, total, _, beside in seen.given} == {(steps, work)}
+    done = [(done, beside[0]) for done, _, _, beside in seen.given]
     assert done == sorted(done)
-    assert done[-1] == total
+    assert done[-1] == (steps, work)
     generator = [each for each in seen.given if each[2].startswith("generator")]
-    assert [each[0] for each in (generator[0], generator[-1])] == [training.steps, training.steps + total - steps]
-    assert generator[-1][2] == f"generator {training.generator_steps} of {training.generator_steps}"
+    assert len(generator) == training.generator_steps
+    assert {each[0] for each in generator} == {training.steps}
+    assert generator[-1][2:] == (f"generator {training.generator_steps} of {training.generator_steps}", (work, work))
     again = Updates()
     fit(run, digits, progress=again)
     assert not again.given
@@ -157,7 +159,7 @@ def test_progress_of_a_branch_does_not_count_them(quick_run, digits):
     fit(base, digits)
     branch = quick_run("branch", *TWO_TOWERS, STEPS, *SECOND)
     fit(branch, digits, base=base, progress=seen)
-    assert {each[1] for each in seen.given} == {branch.settings.total_steps}
+    assert {each[1:4:2] for each in seen.given} == {(branch.settings.total_steps, NOTHING)}
 
 
 def test_in_memory_it_is_the_same(quick_run, digits):

@@ -27,7 +27,7 @@ from synthsieve.experiments.baselines.search import BaselineResult, GridMethod, 
 from synthsieve.experiments.baselines.sklearn_models import CLASSICAL, MAX_UNLABELED
 from synthsieve.experiments.runner import is_finished, run_arm
 from synthsieve.io.files import remove_stale_partials
-from synthsieve.io.progress import NullProgress, Progress
+from synthsieve.io.progress import NOTHING, NullProgress, Progress
 from synthsieve.settings import Settings
 from synthsieve.training import checkpoint
 from synthsieve.training.finish_generator import finishing_work
@@ -329,7 +329,7 @@ class _StepReporter(NullProgress):
     def __init__(self, report: Callable[[int], None], first: int) -> None:
         self.report, self.first, self.next = report, first, 0.0
 
-    def update(self, done: int, total: int, message: str = "") -> None:
+    def update(self, done: int, total: int, message: str = "", beside: tuple[int, int] = NOTHING) -> None:
         if time.monotonic() >= self.next:
             self.next = time.monotonic() + REPORT_INTERVAL
-            self.report(done - self.first)
+            self.report(done + beside[0] - self.first)

@@ -16,6 +16,7 @@ from typing import Protocol, TextIO
 
 LOGGER = logging.getLogger("synthsieve")
 LOGGER.addHandler(logging.NullHandler())
+NOTHING = (0, 0)
 
 
 def info(message: str) -> None:
@@ -24,9 +25,12 @@ def info(message: str) -> None:
 
 
 class Progress(Protocol):
-    """Receives how far a task has come."""
+    """Receives how far a task has come.
 
-    def update(self, done: int, total: int, message: str = "") -> None: ...
+    `beside` is further work, done and in all, that the time left includes and the count leaves out.
+    """
+
+    def update(self, done: int, total: int, message: str = "", beside: tuple[int, int] = NOTHING) -> None: ...
 
     def close(self) -> None: ...
 
@@ -34,7 +38,7 @@ class Progress(Protocol):
 class NullProgress:
     """Prints nothing."""
 
-    def update(self, done: int, total: int, message: str = "") -> None: ...
+    def update(self, done: int, total: int, message: str = "", beside: tuple[int, int] = NOTHING) -> None: ...
 
     def close(self) -> None: ...
 
@@ -103,13 +107,13 @@ class PlainLines:
     _next: float | None = field(init=False, default=None)
     _printed: bool = field(init=False, default=False)
 
-    def update(self, done: int, total: int, message: str = "") -> None:
-        now = self.clock()
-        self._pace.update(now, done)
+    def update(self, done: int, total: int, message: str = "", beside: tuple[int, int] = NOTHING) -> None:
+        now, work = self.clock(), (done + beside[0], total + beside[1])
+        self._pace.update(now, work[0])
         if self._next is None:
             self._next = now + self.every
-        left = self._pace.seconds_left(now, done, total)
-        at_end = done >= total
+        left = self._pace.seconds_left(now, *work)
+        at_end = work[0] >= work[1]
         is_first = not self._printed and not at_end and left is not None
         if not (now >= self._next or is_first or (self.ends and at_end)):
             return
@@ -138,11 +142,11 @@ class Bar:
         self._pace = Pace()
         self._task = self._rich.add_task(label, total=None, message="", left="")
 
-    def update(self, done: int, total: int, message: str = "") -> None:
+    def update(self, done: int, total: int, message: str = "", beside: tuple[int, int] = NOTHING) -> None:
         self._rich.start()  # does nothing once it is started
-        now = time.monotonic()
-        self._pace.update(now, done)
-        seconds = self._pace.seconds_left(now, done, total)
+        now, work = time.monotonic(), (done + beside[0], total + beside[1])
+        self._pace.update(now, work[0])
+        seconds = self._pace.seconds_left(now, *work)
         left = "" if seconds is None else f"{describe(seconds)} left"
         self._rich.update(self._task, completed=done, total=total, message=message, left=left)
 

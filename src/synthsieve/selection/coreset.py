@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from synthsieve.io.progress import NullProgress, Progress
+from synthsieve.io.progress import NOTHING, NullProgress, Progress
 from synthsieve.selection.budget import Target, class_targets
 from synthsieve.selection.duplicates import Distinct, distinct_rows
 from synthsieve.selection.greedy import choose
@@ -268,7 +268,7 @@ class _ClassMeter:
         self._progress, self._total, self._label, self._done, self._lock = progress, total, label, done, lock
         self._next = 0.0
 
-    def update(self, done: int, total: int = 0, message: str = "") -> None:
+    def update(self, done: int, total: int = 0, message: str = "", beside: tuple[int, int] = NOTHING) -> None:
         now = time.monotonic()
         with self._lock:
             if not message:

@@ -13,7 +13,7 @@ import torch
 
 from synthsieve.data.dataset import Dataset
 from synthsieve.evaluation.predict import Oracle
-from synthsieve.io.progress import LOGGER, NullProgress, Progress
+from synthsieve.io.progress import LOGGER, NOTHING, NullProgress, Progress
 from synthsieve.models.classifier import GenerativeClassifier
 from synthsieve.settings import Keep, Metric, Objective, Settings, TrainingSettings
 from synthsieve.training.batches import BatchSource
@@ -134,19 +134,19 @@ def train(
     ahead = state.step < settings.training.steps or (state.step == settings.training.steps and recorder.has_best)
     later = finishing_work(settings) if ahead and not position.generator_finished else 0
 
-    def so_far() -> int:
-        return state.step + (later if position.generator_finished else 0)
+    def beside() -> tuple[int, int]:
+        return (later if position.generator_finished else 0), later
 
     def finish() -> str | None:
         due = state.step == settings.training.steps and not position.generator_finished
-        shown = _WithinStep(progress, state.step, total_steps + later, later)
+        shown = _WithinStep(progress, state.step, total_steps, later)
         return _finish_generator(state, data, recorder, position, shown, stop) if due else None
 
     with closing(progress):
         while state.step < total_steps and (stopped_because := stopped_because or finish()) is None:
             if is_due(state.step, settings):  # step 7
                 trial = Trial(state, data) if len(data.split.validation) else None
-                shown = _WithinStep(progress, so_far(), total_steps + later)
+                shown = _WithinStep(progress, state.step, total_steps, beside=beside())
                 before = position.extra_data
                 chosen = choose_extra_data(state, data, before, trial=trial, oracle=oracle, progress=shown)
                 recorder.save_extra_data(state, chosen)
@@ -179,7 +179,7 @@ def train(
             message = f"cross-entropy {state.metrics['cross_entropy']:.3f}"
             if position.history.rows and "validation_accuracy" in position.history.rows[-1]:
                 message += f", validation {100 * position.history.rows[-1]['validation_accuracy']:.1f} %"
-            progress.update(so_far(), total_steps + later, message)
+            progress.update(state.step, total_steps, message, beside())
         stopped_because = stopped_because or finish()
     best = position.best or {"step": state.step}
     stopped_because = stopped_because or f"all {total_steps} steps were done"
@@ -255,14 +255,16 @@ class Trial:
 
 
 class _WithinStep(NullProgress):
-    """Progress of something that happens at one step and takes as long as `work` others: shown in the message."""
+    """Progress of something that happens at one step, shown in the message; it takes as long as `work` steps."""
 
-    def __init__(self, outer: Progress, step: int, steps: int, work: int = 0) -> None:
-        self.outer, self.step, self.steps, self.work = outer, step, steps, work
+    def __init__(
+        self, outer: Progress, step: int, steps: int, work: int = 0, *, beside: tuple[int, int] = NOTHING
+    ) -> None:
+        self.outer, self.step, self.steps, self.work, self.beside = outer, step, steps, work, beside
 
-    def update(self, done: int, total: int, message: str = "") -> None:
-        so_far = self.step + self.work * done // total
-        self.outer.update(so_far, self.steps, f"{message} {done:,} of {total:,}")
+    def update(self, done: int, total: int, message: str = "", beside: tuple[int, int] = NOTHING) -> None:
+        so_far = (self.work * done // total, self.work) if self.work else self.beside
+        self.outer.update(self.step, self.steps, f"{message} {done:,} of {total:,}", so_far)
 
 
 def _batch_sizes(settings: Settings) -> dict[str, int]:

@@ -15,7 +15,7 @@ from typing import TypeVar
 import numpy as np
 
 from synthsieve.errors import SelectionError
-from synthsieve.io.progress import NullProgress, Progress
+from synthsieve.io.progress import NOTHING, NullProgress, Progress
 from synthsieve.results.pool_view import PoolView, changed_settings
 from synthsieve.selection.coreset import compile_kernels
 from synthsieve.selection.entropy import Reason
@@ -177,7 +177,7 @@ class _Monitor(NullProgress):
     cache: SelectionCache
     key: _Key
 
-    def update(self, done: int, total: int, message: str = "") -> None:
+    def update(self, done: int, total: int, message: str = "", beside: tuple[int, int] = NOTHING) -> None:
         self.cache.report(self.key, done / max(1, total))
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from synthsieve.errors import InputError
-from synthsieve.io.progress import NullProgress
+from synthsieve.io.progress import NOTHING, NullProgress
 from synthsieve.results.export.formats import Format
 from synthsieve.results.export.from_pool import available_formats, export_pool
 from synthsieve.results.gallery.renderer import SampleRenderer
@@ -115,7 +115,7 @@ class BackgroundExport(NullProgress):
             number += 1
         threading.Thread(target=self._run, args=(write, to), name="export", daemon=True).start()
 
-    def update(self, done: int, total: int, message: str = "") -> None:
+    def update(self, done: int, total: int, message: str = "", beside: tuple[int, int] = NOTHING) -> None:
         self.status = replace(self.status, done=done, total=total, message=message)
 
     def _run(self, write: Callable[[Path, BackgroundExport], None], to: Path) -> None:
