@@ -18,7 +18,7 @@ FREE_KB = {
     FIT: (4, 48, 200, 260),
     AUGMENT: (12, 64, 200, 300, 360, 420),
     SELECT: (4, 24, 48),
-    EXPORT: (0, 12, 24, 36, 48),
+    EXPORT: (0, 12, 24, 30, 36),
     RUN: (300, 1500, 2800),
 }
 FULL = [(command, space) for command, spaces in FREE_KB.items() for space in spaces]
