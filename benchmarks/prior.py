@@ -28,10 +28,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.mixture import GaussianMixture
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
+from usefulness import MAX_FEATURES
 
 from synthsieve.evaluation.memorization import memorization
 from synthsieve.evaluation.predict import latents_and_logits, part_of
 from synthsieve.evaluation.prior_match import MAX_ROWS, PriorMatch, prior_match
+from synthsieve.experiments.baselines.features import BLOCK, COMPONENTS
 from synthsieve.io.random_streams import numpy_stream
 from synthsieve.models.chains import DrawSettings
 from synthsieve.models.generate import chain_seeds, decode, draw_latents
@@ -46,10 +48,7 @@ FILTERED = "mixture+langevin, requested class at z"
 NOISY = "mixture+langevin, observation noise"
 REBUILT = "real rows, encoded and decoded"
 MAX_TEST = 2000
-MAX_FEATURES = 1_000
-COMPONENTS = 50
-COMPONENT_ROWS = 5_000
-BLOCK = 2_048  # rows transformed at a time
+COMPONENT_ROWS = 5_000  # that principal components are fitted to
 Latents = Callable[[np.ndarray, np.ndarray], np.ndarray]  # y, seeds -> z
 
 
@@ -229,11 +228,9 @@ def features_of(run: RunDirectory, x: np.ndarray, rows: np.ndarray) -> Features:
         return flat
     some = numpy_stream(run.settings.seed, "components").permutation(rows)[:COMPONENT_ROWS]
     fitted = PCA(COMPONENTS, svd_solver="randomized", random_state=0).fit(flat(x[some]))
-    return lambda given: np.concatenate([fitted.transform(flat(part)) for part in blocks(given)])
-
-
-def blocks(x: np.ndarray) -> list[np.ndarray]:
-    return np.array_split(x, -(-len(x) // BLOCK))
+    return lambda given: np.concatenate(
+        [fitted.transform(flat(given[start : start + BLOCK])) for start in range(0, len(given), BLOCK)]
+    )
 
 
 def difference(runs: list[dict[str, Any]], name: str, other: str) -> str:

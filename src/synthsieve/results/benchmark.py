@@ -258,14 +258,10 @@ def _as_dict(outcomes: dict[str, MethodResult]) -> dict[str, Any]:
 
 def _curve(outcome: MethodResult, part: str) -> tuple[np.ndarray, np.ndarray]:
     """Shares of the budget and the mean score of the best weights so far, from where every seed has one."""
-    curves = [
-        (
-            np.array([row["spent"] / trial["budget"] for row in trial["history"]]),
-            np.maximum.accumulate(scores) if part == "validation" else np.array(scores),
-        )
-        for trial in outcome.trials
-        for scores in [[row[part] for row in trial["history"]]]
-    ]
+    curves = []
+    for trial in outcome.trials:
+        spent, score = (np.array([row[name] for row in trial["history"]]) for name in ("spent", part))
+        curves.append((spent / trial["budget"], np.maximum.accumulate(score) if part == "validation" else score))
     start, end = max(x[0] for x, _ in curves), min(x[-1] for x, _ in curves)
     share = np.geomspace(start, max(end, start * (1 + 1e-6)), 40)
     scores = [y[np.searchsorted(x, share * (1 + 1e-9), side="right") - 1] for x, y in curves]
